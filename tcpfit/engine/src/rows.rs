@@ -1,0 +1,188 @@
+//! What the tracker gives out: one struct a table row, in the order of `tcpfit/schema.py`, where each column's unit and
+//! meaning stand. Vocabularies are enums whose discriminant is the position in the schema's vocabulary.
+
+use crate::segment::Address;
+
+macro_rules! vocabulary {
+    ($(#[$doc:meta])* $name:ident { $($variant:ident = $text:literal),+ $(,)? }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[repr(u8)]
+        pub enum $name { $($variant),+ }
+
+        impl $name {
+            /// The words of the schema, in its order.
+            pub const WORDS: &'static [&'static str] = &[$($text),+];
+
+            pub fn word(self) -> &'static str {
+                Self::WORDS[self as usize]
+            }
+        }
+    };
+}
+
+vocabulary! {
+    /// Where the capture was taken, seen from the data sender's flow.
+    Vantage { Sender = "sender", Receiver = "receiver", Middle = "middle", Unknown = "unknown" }
+}
+
+vocabulary! {
+    Kind {
+        Retransmission = "retransmission",
+        Loss = "loss",
+        LossEvent = "loss_event",
+        Recovery = "recovery",
+        Timeout = "timeout",
+        TailLossProbe = "tail_loss_probe",
+        Spurious = "spurious",
+        Reordering = "reordering",
+        ReorderEvent = "reorder_event",
+        Duplicate = "duplicate",
+        ZeroWindow = "zero_window",
+        Probe = "probe",
+    }
+}
+
+vocabulary! {
+    /// Why a label was given; the sources stand in the schema.
+    Reason {
+        FastDupthresh = "fast-dupthresh",
+        FastRack = "fast-rack",
+        EarlyRetransmit = "early-retransmit",
+        PartialAck = "partial-ack",
+        Recovery = "recovery",
+        Rto = "rto",
+        RtoRecovery = "rto-recovery",
+        Tlp = "tlp",
+        LostRetransmission = "lost-retransmission",
+        Unneeded = "unneeded",
+        Syn = "syn",
+        Fin = "fin",
+        Resent = "resent",
+        Hole = "hole",
+        IpIdGap = "ip-id-gap",
+        NeverArrived = "never-arrived",
+        Dsack = "dsack",
+        Eifel = "eifel",
+        TooEarly = "too-early",
+        SeenTwice = "seen-twice",
+        AckJump = "ack-jump",
+        IpId = "ip-id",
+        Tsval = "tsval",
+        Timing = "timing",
+        Copy = "copy",
+        OneRtt = "one-rtt",
+        KeepAlive = "keep-alive",
+        WindowProbe = "window-probe",
+        Advertised = "advertised",
+        Unknown = "unknown",
+    }
+}
+
+vocabulary! {
+    /// State of the sender, inferred (RFC 5681, 3).
+    Phase { Open = "open", Recovery = "recovery", Loss = "loss" }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EventRow {
+    pub flow: u32,
+    pub time_ns: i64,
+    pub kind: Kind,
+    pub reason: Reason,
+    pub left: u64,
+    pub right: u64,
+    pub frame: Option<u64>,
+    pub cause_frame: Option<u64>,
+    pub segments: u32,
+    pub flight: f64,
+    pub phase: Phase,
+    pub confidence: f64,
+    pub value: Option<f64>,
+    pub timeout_follows: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RoundRow {
+    pub flow: u32,
+    pub round: u32,
+    pub start_ns: i64,
+    pub end_ns: i64,
+    pub sent_segments: u32,
+    pub resent_segments: u32,
+    pub lost_segments: u32,
+    pub acked_bytes: u64,
+    pub acks: u32,
+    pub rtt_s: Option<f64>,
+    pub flight: f64,
+    pub rwnd: Option<f64>,
+    pub phase: Phase,
+    pub limited: bool,
+    pub idle_s: f64,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlowRow {
+    pub flow: u32,
+    pub connection: u32,
+    pub src: Address,
+    pub src_port: u16,
+    pub dst: Address,
+    pub dst_port: u16,
+    pub first_ns: i64,
+    pub last_ns: i64,
+    pub vantage: Vantage,
+    pub vantage_confidence: f64,
+    pub vantage_fraction: Option<f64>,
+    pub handshake_rtt_s: Option<f64>,
+    pub mss_bytes: Option<u32>,
+    pub smss_bytes: u32,
+    pub window_scale: Option<u8>,
+    pub sack_permitted: Option<bool>,
+    pub timestamps: bool,
+    pub ecn: Option<bool>,
+    pub offload: bool,
+    pub acks_seen: bool,
+    pub closed: bool,
+    pub data_segments: u64,
+    pub sent_segments: u64,
+    pub data_bytes: u64,
+    pub unique_bytes: u64,
+    pub acked_bytes: u64,
+    pub retransmitted_segments: u64,
+    pub retransmitted_bytes: u64,
+    pub lost_segments: u64,
+    pub lost_low: u64,
+    pub lost_high: u64,
+    pub lost_upstream: u64,
+    pub spurious_retransmissions: u64,
+    pub loss_events: u64,
+    pub fast_recoveries: u64,
+    pub timeouts: u64,
+    pub tail_loss_probes: u64,
+    pub reorder_events: u64,
+    pub reordered_segments: u64,
+    pub duplicated_segments: u64,
+    pub zero_window_episodes: u64,
+    pub missing_segments: u64,
+    pub acks: u64,
+    pub duplicate_acks: u64,
+    pub rtt_samples: u64,
+    pub rtt_mean_s: Option<f64>,
+    pub rtt_sd_s: Option<f64>,
+    pub rtt_min_s: Option<f64>,
+    pub rtt_p95_s: Option<f64>,
+    pub rto_s: Option<f64>,
+    pub flight_max: f64,
+    pub rwnd_max: Option<f64>,
+    pub rwnd_min: Option<f64>,
+    pub limited_share: f64,
+    pub busy_s: f64,
+}
+
+/// Where rows go. The tracker settles rows with hindsight, so they come in no particular order; tables sort them.
+pub trait Sink {
+    fn flow(&mut self, row: FlowRow);
+    fn event(&mut self, row: EventRow);
+    fn round(&mut self, row: RoundRow);
+}

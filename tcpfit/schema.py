@@ -1,0 +1,242 @@
+"""Every table of tcpfit: its columns, their dtypes, units and meanings, and the closed vocabularies.
+
+The engine builds its Arrow batches in this order with these types, the readers and the parameters use these names, and
+``docs/tables.md`` is generated from this file. A column that is not declared here does not exist.
+
+Times are integer nanoseconds since the epoch where the name ends in ``_ns`` and float seconds where it ends in ``_s``.
+Windows and counts are in segments of one SMSS: a super-segment of k SMSS counts k.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+SCHEMA_VERSION = 1
+"""Version of the tables and of the JSON; it is raised when a column changes its meaning."""
+
+VANTAGE = {
+    "sender": "the capture was taken at, or next to, the data sender",
+    "receiver": "the capture was taken at, or next to, the data receiver",
+    "middle": "the capture was taken on the path; `vantage_fraction` says where",
+    "unknown": "the capture does not show where it was taken",
+}
+
+KINDS = {
+    "retransmission": "data sent again, as seen at the vantage point (RFC 9293, 3.8.1)",
+    "loss": "a transmission inferred lost; a lost retransmission is a loss of its own",
+    "loss_event": "the losses within one round trip of the first (RFC 5348, 5.2; Parvez et al., window of W)",
+    "recovery": "a fast-recovery episode (RFC 5681, 3.2; RFC 6582; RFC 6675)",
+    "timeout": "an expiry of the retransmission timer (RFC 6298, 5)",
+    "tail_loss_probe": "a tail loss probe (RFC 8985, 7)",
+    "spurious": "a retransmission whose original was not lost (RFC 3522; RFC 3708; RFC 5682)",
+    "reordering": "a segment that arrived after a later-sent one (RFC 4737, 3)",
+    "reorder_event": "late segments that one cause on the path delayed together",
+    "duplicate": "a copy made by the network or by the capture",
+    "zero_window": "a period in which the receiver advertised no window (RFC 9293, 3.8.6.1)",
+    "probe": "a keep-alive or zero-window probe, kept out of loss and RTT (RFC 9293, 3.8.4 and 3.8.6.1)",
+}
+
+REASONS = {
+    "fast-dupthresh": "third duplicate ACK, or more than two SMSS SACKed above (RFC 5681, 3.2; RFC 6675, IsLost)",
+    "fast-rack": "a segment sent later was SACKed a reordering window earlier (RFC 8985, 6.2)",
+    "early-retransmit": "fewer than three duplicate ACKs were possible (RFC 5827)",
+    "partial-ack": "a partial ACK in fast recovery (RFC 6582, 3.2 step 3)",
+    "recovery": "a further hole of a recovery episode (RFC 6675, 5)",
+    "rto": "retransmission timer expired (RFC 6298, 5.4)",
+    "rto-recovery": "go-back resend after a timeout (RFC 5681, 3.1)",
+    "tlp": "probe timer expired with the tail outstanding (RFC 8985, 7.3)",
+    "lost-retransmission": "an earlier retransmission of the same data was lost",
+    "unneeded": "the data had been acknowledged or SACKed before it was sent again",
+    "syn": "SYN or SYN-ACK sent again (RFC 9293, 3.8.1)",
+    "fin": "FIN sent again",
+    "resent": "the data was sent again and nothing shows that the earlier copy arrived",
+    "hole": "a hole at the vantage point that a later transmission filled",
+    "ip-id-gap": "the sender's IP identification skips a number that never arrived",
+    "never-arrived": "a hole at the vantage point that was never filled",
+    "dsack": "the receiver reported the duplicate (RFC 2883)",
+    "eifel": "the covering ACK echoes the original's timestamp (RFC 3522)",
+    "too-early": "the covering ACK came sooner than any round trip",
+    "seen-twice": "both copies arrived at the vantage point",
+    "ack-jump": "the covering ACK shows that later data had arrived before",
+    "ip-id": "the IP identification shows the sending order (usable sequence)",
+    "tsval": "the TCP timestamp shows the sending order (RFC 7323)",
+    "timing": "it came too early to be an answer to a duplicate ACK",
+    "copy": "same range, same IP identification and same timestamp",
+    "one-rtt": "losses within one round trip of the first",
+    "keep-alive": "a keep-alive (RFC 9293, 3.8.4)",
+    "window-probe": "a zero-window probe (RFC 9293, 3.8.6.1)",
+    "advertised": "the receiver advertised it",
+    "unknown": "nothing in the capture shows the cause",
+}
+
+PHASES = {
+    "open": "no loss recovery under way",
+    "recovery": "fast recovery",
+    "loss": "after a timeout, until the data outstanding then is acknowledged",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: name, polars dtype, unit ('' for none) and meaning."""
+
+    name: str
+    dtype: pl.DataType
+    unit: str
+    meaning: str
+
+
+def _vocabulary(values: dict[str, str]) -> pl.Enum:
+    return pl.Enum(list(values))
+
+
+U16, U32, U64, I64, F64, BOOL, STR = (
+    pl.UInt16(),
+    pl.UInt32(),
+    pl.UInt64(),
+    pl.Int64(),
+    pl.Float64(),
+    pl.Boolean(),
+    pl.String(),
+)
+
+FLOWS = (
+    Column("flow", U32, "", "number of the flow: one direction of a connection that carried data, in order of first packet"),
+    Column("connection", U32, "", "number of the connection; both directions share it"),
+    Column("src", STR, "", "address of the data sender"),
+    Column("src_port", U16, "", "port of the data sender"),
+    Column("dst", STR, "", "address of the data receiver"),
+    Column("dst_port", U16, "", "port of the data receiver"),
+    Column("first_ns", I64, "ns", "time of the first data segment"),
+    Column("last_ns", I64, "ns", "time of the last data segment or of the ACK that covers it, whichever is later"),
+    Column("vantage", _vocabulary(VANTAGE), "", "where the capture was taken, seen from this flow"),
+    Column("vantage_confidence", F64, "", "0 to 1"),
+    Column("vantage_fraction", F64, "", "share of the round trip between the capture point and the sender; null if unknown"),
+    Column("handshake_rtt_s", F64, "s", "SYN to SYN-ACK to ACK, both halves; null if not seen whole"),
+    Column("mss_bytes", U32, "bytes", "SMSS from the MSS options less the timestamp option; null if no handshake was seen"),
+    Column("smss_bytes", U32, "bytes", "SMSS used to count segments: from the options or inferred from segment lengths"),
+    Column("window_scale", pl.UInt8(), "bits", "shift of the receiver's window field; null if the SYNs were not seen"),
+    Column("sack_permitted", BOOL, "", "both ends permitted SACK, or SACK blocks were seen; null if not known"),
+    Column("timestamps", BOOL, "", "TCP timestamps in use"),
+    Column("ecn", BOOL, "", "ECN negotiated; null if the SYNs were not seen"),
+    Column("offload", BOOL, "", "super-segments longer than the SMSS were seen"),
+    Column("acks_seen", BOOL, "", "the reverse direction is in the capture"),
+    Column("closed", BOOL, "", "FIN or RST was seen"),
+    Column("data_segments", U64, "segments", "segments with payload that passed the capture point; copies apart"),
+    Column("sent_segments", U64, "segments", "data segments the sender sent: those seen plus those lost before the capture point"),
+    Column("data_bytes", U64, "bytes", "payload bytes that passed the capture point; copies apart"),
+    Column("unique_bytes", U64, "bytes", "payload bytes of distinct sequence numbers"),
+    Column("acked_bytes", U64, "bytes", "payload bytes cumulatively acknowledged"),
+    Column("retransmitted_segments", U64, "segments", "data sent again, as seen at this vantage"),
+    Column("retransmitted_bytes", U64, "bytes", "payload bytes sent again, as seen at this vantage"),
+    Column("lost_segments", U64, "segments", "transmissions inferred lost"),
+    Column("lost_low", U64, "segments", "fewest losses that the evidence allows"),
+    Column("lost_high", U64, "segments", "most losses that the evidence allows"),
+    Column("lost_upstream", U64, "segments", "of the lost, those lost between the sender and the capture point"),
+    Column("spurious_retransmissions", U64, "segments", "sent again although the original was not lost"),
+    Column("loss_events", U64, "", "loss events, one-round-trip rule"),
+    Column("fast_recoveries", U64, "", "fast-recovery episodes"),
+    Column("timeouts", U64, "", "expiries of the retransmission timer, each back-off counted"),
+    Column("tail_loss_probes", U64, "", "tail loss probes"),
+    Column("reorder_events", U64, "", "reordering events"),
+    Column("reordered_segments", U64, "segments", "segments that arrived after a later-sent one"),
+    Column("duplicated_segments", U64, "segments", "copies made by the network or the capture"),
+    Column("zero_window_episodes", U64, "", "periods with no window advertised"),
+    Column("missing_segments", U64, "segments", "acknowledged but never seen: lost by the capture, not by the network"),
+    Column("acks", U64, "", "ACKs that advanced the left edge"),
+    Column("duplicate_acks", U64, "", "duplicate ACKs (RFC 5681, 2)"),
+    Column("rtt_samples", U64, "", "round-trip samples (Karn's rule applied)"),
+    Column("rtt_mean_s", F64, "s", "mean round-trip time as the sender's estimator sees it, averaged over the time data was outstanding"),
+    Column("rtt_sd_s", F64, "s", "standard deviation of the samples"),
+    Column("rtt_min_s", F64, "s", "smallest sample"),
+    Column("rtt_p95_s", F64, "s", "95th percentile of the samples (logarithmic bins, 3 %)"),
+    Column("rto_s", F64, "s", "mean replayed retransmission timeout (RFC 6298, Linux floor where the host shows it)"),
+    Column("flight_max", F64, "segments", "largest amount of data outstanding"),
+    Column("rwnd_max", F64, "segments", "largest window advertised, scaled; null if the scale is unknown"),
+    Column("rwnd_min", F64, "segments", "smallest window advertised after the handshake, scaled; null if the scale is unknown"),
+    Column("limited_share", F64, "", "share of rounds in which the flight came within 3 segments of the advertised window"),
+    Column("busy_s", F64, "s", "time with data outstanding"),
+)
+
+EVENTS = (
+    Column("flow", U32, "", "flow the event belongs to"),
+    Column("time_ns", I64, "ns", "when it happened at the capture point; for a loss the (inferred) time of sending"),
+    Column("kind", _vocabulary(KINDS), "", "what happened"),
+    Column("reason", _vocabulary(REASONS), "", "the rule that says so"),
+    Column("left", U64, "bytes", "first byte, as an offset from the initial sequence number"),
+    Column("right", U64, "bytes", "byte after the last"),
+    Column("frame", U64, "", "frame of the event (Wireshark's number); null if the packet is not in the capture"),
+    Column("cause_frame", U64, "", "frame that proves it: an earlier transmission, the ACK, the later copy; null if none"),
+    Column(
+        "segments",
+        U32,
+        "segments",
+        "segments concerned: of a loss_event and a recovery its losses, of a timeout the back-off (0 first), of a reordering its extent, of a reorder_event its depth d",
+    ),
+    Column("flight", F64, "segments", "data outstanding at the sender (RFC 6675's pipe) when it happened"),
+    Column("phase", _vocabulary(PHASES), "", "state of the sender, inferred"),
+    Column("confidence", F64, "", "0 to 1"),
+    Column(
+        "value",
+        F64,
+        "s",
+        "retransmission: since the previous transmission; loss: the RTT then; loss_event, recovery, zero_window: length; timeout: the timer; reordering: late time; reorder_event: late time of its last segment",
+    ),
+    Column("timeout_follows", BOOL, "", "of a loss_event: it ended in a timeout; of a recovery: a timeout broke it off; null otherwise"),
+)
+
+ROUNDS = (
+    Column("flow", U32, "", "flow the round belongs to"),
+    Column("round", U32, "", "number of the round, from 0"),
+    Column("start_ns", I64, "ns", "first transmission of the round"),
+    Column("end_ns", I64, "ns", "when that transmission was acknowledged"),
+    Column("sent_segments", U32, "segments", "data segments sent in the round, lost ones included"),
+    Column("resent_segments", U32, "segments", "of these, sent again"),
+    Column("lost_segments", U32, "segments", "losses whose transmission lies in the round"),
+    Column("acked_bytes", U64, "bytes", "advance of the cumulative ACK in the round"),
+    Column("acks", U32, "", "ACKs that advanced the left edge in the round"),
+    Column("rtt_s", F64, "s", "mean of the round's samples; null if there is none"),
+    Column("flight", F64, "segments", "largest pipe in the round"),
+    Column("rwnd", F64, "segments", "smallest window advertised in the round; null if the scale is unknown"),
+    Column("phase", _vocabulary(PHASES), "", "state of the sender at the end of the round"),
+    Column("limited", BOOL, "", "the flight came within 3 segments of the advertised window"),
+    Column("idle_s", F64, "s", "time of the round with nothing outstanding"),
+)
+
+SEGMENTS = (
+    Column("frame", U64, "", "number of the packet in its capture, from 1"),
+    Column("time_ns", I64, "ns", "capture time"),
+    Column("src", STR, "", "source address"),
+    Column("dst", STR, "", "destination address"),
+    Column("src_port", U16, "", "source port"),
+    Column("dst_port", U16, "", "destination port"),
+    Column("seq", U32, "", "sequence number as sent"),
+    Column("ack", U32, "", "acknowledgement number as sent"),
+    Column("flags", U16, "", "TCP flags, FIN = 1 ... CWR = 128, AE = 256"),
+    Column("window", U16, "", "window field as sent"),
+    Column("payload", U32, "bytes", "TCP payload on the wire"),
+    Column("wire_bytes", U32, "bytes", "frame on the wire"),
+    Column("ip_id", U16, "", "IPv4 identification; null for IPv6"),
+    Column("ttl", pl.UInt8(), "", "TTL or hop limit"),
+    Column("ecn", pl.UInt8(), "", "ECN bits of the IP header"),
+    Column("checksum", U16, "", "TCP checksum as sent"),
+    Column("direction", pl.UInt8(), "", "0 unknown, 1 into the capturing host, 2 out of it"),
+    Column("mss", U16, "bytes", "MSS option; null if absent"),
+    Column("window_scale", pl.UInt8(), "bits", "window scale option; null if absent"),
+    Column("sack_permitted", BOOL, "", "SACK-permitted option"),
+    Column("tsval", U32, "", "TSval; null if absent"),
+    Column("tsecr", U32, "", "TSecr; null if absent"),
+    Column("sack", pl.List(pl.UInt32()), "", "edges of the SACK blocks: left, right, left, right, ..."),
+)
+
+TABLES = {"flows": FLOWS, "events": EVENTS, "rounds": ROUNDS, "segments": SEGMENTS}
+
+
+def polars_schema(table: str) -> pl.Schema:
+    """Schema of a table by its name.
+
+    Raises KeyError for a name that is not in `TABLES`.
+    """
+    return pl.Schema({column.name: column.dtype for column in TABLES[table]})
