@@ -1,0 +1,68 @@
+# make demo    build, then analyse a sample capture
+# make test    cargo test and pytest
+# make lint    ruff, mypy, rustfmt, clippy
+# make bench   time an analysis
+# make wheel   build the wheel into dist/
+# make clean   remove what was built
+
+PYTHON ?= python3
+CAPTURE ?= sample-traces/newreno-loss.pcap.gz
+
+VENV := .venv
+BIN := $(VENV)/bin
+CRATE := tcpfit/engine/Cargo.toml
+RUST := $(CRATE) tcpfit/engine/Cargo.lock $(shell find tcpfit/engine/src -name '*.rs' 2>/dev/null)
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test lint bench wheel docs tools tshark clean
+
+demo: $(VENV)/built
+	$(BIN)/tcpfit analyze $(CAPTURE)
+
+# The virtual environment, with the package installed in place. Built again when the engine or the packaging changes.
+$(VENV)/built: setup.cfg pyproject.toml $(RUST)
+	@command -v cargo >/dev/null || { echo 'tcpfit builds its engine with Rust: install Rust 1.88 or newer (cargo was not found), or install a wheel, which needs none.' >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo 'tcpfit needs Python 3.11 or newer: say which with make PYTHON=python3.12' >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo 'building tcpfit into $(VENV) (a minute or two the first time)'
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/tools: $(VENV)/built
+	@$(PIP) --editable '.[test,lint]'
+	@touch $@
+
+tools: $(VENV)/tools
+
+test: $(VENV)/tools tshark
+	cargo test --quiet --locked --no-default-features --manifest-path $(CRATE)
+	$(BIN)/python -m pytest
+
+# The tests of the tshark reader need tshark; without it they are skipped and say so.
+tshark:
+	@command -v tshark >/dev/null || { \
+	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    echo 'installing tshark for the tests of the tshark reader'; \
+	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tshark >/dev/null; \
+	  fi; } || echo 'tshark could not be installed: its tests will be skipped' >&2
+
+lint: $(VENV)/tools
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	cargo fmt --check --manifest-path $(CRATE)
+	cargo clippy --quiet --locked --all-targets --manifest-path $(CRATE) -- -D warnings
+
+bench: $(VENV)/tools
+	$(BIN)/python benchmarks/run.py
+
+# Pages that are made from the code.
+docs: $(VENV)/built
+	$(BIN)/python docs/make_tables.py
+
+wheel: $(VENV)/built
+	rm -rf dist build
+	$(BIN)/python -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) build dist tcpfit.egg-info tcpfit/engine/target tcpfit/engine/_engine*.so

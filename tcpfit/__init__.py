@@ -1,0 +1,35 @@
+"""tcpfit: which TCP throughput model explains a flow, and why.
+
+>>> import tcpfit
+>>> tcpfit.analyze("capture.pcap").verdicts          # doctest: +SKIP
+
+Names are looked up when they are first used, so that ``import tcpfit.models`` needs nothing but numpy and scipy.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcpfit.exceptions import CaptureError, InvalidParameter, TcpfitError
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis, analyze
+
+__version__ = "0.1.0"
+
+__all__ = ["Analysis", "CaptureError", "InvalidParameter", "TcpfitError", "__version__", "analyze"]
+
+_LAZY = {"Analysis": "tcpfit.analysis", "analyze": "tcpfit.analysis"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first asked for (PEP 562)."""
+    if name not in _LAZY:
+        raise AttributeError(f"module 'tcpfit' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(_LAZY[name]), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
