@@ -1,0 +1,1 @@
+"""The command line, installed as `tcpfit.cli`: one verb a file."""

@@ -1,0 +1,199 @@
+"""`tcpfit analyze`: captures in; flows, parameters, ranking and verdicts out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from .errors import complain, debugging, unexpected
+from .options import Duration
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+    from tcpfit.readers import Progress
+
+READERS = ("engine", "dpkt", "tshark", "pyshark")
+
+
+@click.command(short_help="Analyse captures: parameters, ranking and verdict of every flow.")
+@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "json", "jsonl", "csv"]),
+    default="table",
+    show_default=True,
+    help="What to print.",
+)
+@click.option(
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Also write every table as Parquet, a folder a capture.",
+)
+@click.option("--flow", "flows", type=int, metavar="ID", multiple=True, help="Only this flow, in full. Repeatable.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="How many flows a capture the table lists.",
+)
+@click.option(
+    "--min-segments",
+    type=click.IntRange(min=0),
+    default=0,
+    metavar="N",
+    help="Only flows with at least N data segments.",
+)
+@click.option(
+    "--reader", type=click.Choice(READERS), default="engine", show_default=True, help="What decodes the capture."
+)
+@click.option(
+    "--vantage",
+    type=click.Choice(["sender", "receiver", "middle"]),
+    help="Where the captures were taken, seen from the data sender; inferred if not given.",
+)
+@click.option("--filter", "filter_", metavar="EXPR", help="Only these flows, e.g. 'host 10.0.0.1 and port 443'.")
+@click.option("--from", "from_s", type=Duration(), metavar="T", help="Leave out what is earlier than T.")
+@click.option("--to", "to_s", type=Duration(), metavar="T", help="Leave out what is later than T.")
+def analyze(
+    captures: tuple[str, ...],
+    form: str,
+    output: Path | None,
+    flows: tuple[int, ...],
+    top: int,
+    min_segments: int,
+    reader: str,
+    vantage: str | None,
+    filter_: str | None,
+    from_s: float | None,
+    to_s: float | None,
+) -> int:
+    """Analyse captures: pcap or pcapng, plain, gzip or zstd; - is standard input.
+
+    \b
+    tcpfit analyze capture.pcap.gz
+    tcpfit analyze capture.pcap --flow 3
+    tcpfit analyze *.pcapng --format csv > flows.csv
+    tcpfit analyze big.pcap --from 1m30s --to 2m --output tables/
+    tcpfit analyze receiver.pcap --vantage receiver --filter 'port 443'
+
+    T counts from the first packet of each capture: 10, 2.5s, 250ms, 1m30s. Captures that cannot be read are named, the
+    others are analysed all the same, and the exit status is 1.
+    """
+    if captures.count("-") > 1:
+        raise click.UsageError("standard input ('-') can be given once")
+    # Imported here: a help page needs none of it.
+    from tcpfit.exceptions import InvalidParameter, TcpfitError
+
+    printer = _Printer(form, top=top, in_full=bool(flows))
+    folders = _folders(captures, output)
+    status = 0
+    for capture, folder in zip(captures, folders, strict=True):
+        try:
+            analysis = _read(capture, reader, vantage, filter_, from_s, to_s)
+            if flows or min_segments:
+                analysis = analysis.select(flows or None, min_segments=min_segments)
+            if folder is not None:
+                analysis.write_parquet(folder)
+            printer.add(analysis)
+        except InvalidParameter as error:
+            raise click.UsageError(str(error)) from error
+        except BrokenPipeError:
+            raise
+        except TcpfitError as error:
+            complain(str(error))
+            status = 1
+        except Exception as error:
+            if debugging():
+                raise
+            complain(f"{capture}: {unexpected(error)}")
+            status = 1
+    printer.close()
+    return status
+
+
+def _read(
+    capture: str, reader: str, vantage: str | None, filter_: str | None, from_s: float | None, to_s: float | None
+) -> Analysis:
+    from tcpfit.analysis import analyze as run
+
+    with _progress(capture) as progress:
+        return run(capture, reader=reader, vantage=vantage, filter=filter_, from_s=from_s, to_s=to_s, progress=progress)
+
+
+@contextmanager
+def _progress(capture: str) -> Iterator[Progress | None]:
+    """A bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task(Path(capture).name, total=None)
+        yield lambda read, total: bars.update(task, completed=read, total=total or None)
+
+
+def _folders(captures: tuple[str, ...], output: Path | None) -> list[Path | None]:
+    """A folder a capture below `output`, named after it; captures of the same name are numbered."""
+    if output is None:
+        return [None] * len(captures)
+    taken: set[str] = set()
+    folders: list[Path | None] = []
+    for capture in captures:
+        stem = "stdin" if capture == "-" else Path(capture).name.split(".pcap")[0].split(".cap")[0] or "capture"
+        name, number = stem, 1
+        while name in taken:
+            number += 1
+            name = f"{stem}-{number}"
+        taken.add(name)
+        folders.append(output / name)
+    return folders
+
+
+class _Printer:
+    """Prints analyses in one format, each as soon as it is there; JSON is one document, so it waits for the last."""
+
+    def __init__(self, form: str, *, top: int, in_full: bool) -> None:
+        self._form, self._top, self._in_full = form, top, in_full
+        self._first = True
+        self._captures: list[dict[str, Any]] = []
+
+    def add(self, analysis: Analysis) -> None:
+        from tcpfit.report import contract
+
+        if self._form in ("jsonl", "csv"):
+            for warning in analysis.warnings:
+                complain(f"{analysis.path}: {warning}")
+        if self._form == "json":
+            self._captures.append(contract.capture(analysis))
+        elif self._form == "jsonl":
+            for line in contract.lines(analysis):
+                click.echo(line)
+        elif self._form == "csv":
+            click.echo(contract.csv_text(contract.flat_rows(analysis), header=self._first), nl=False)
+        else:
+            from tcpfit.report import terminal
+
+            out = terminal.console()
+            if not self._first:
+                out.print()
+            terminal.show(contract.capture(analysis), out, top=self._top, in_full=self._in_full)
+        self._first = False
+
+    def close(self) -> None:
+        """Print what could not be printed before the last capture was there."""
+        if self._form == "json":
+            from tcpfit.report import contract
+
+            click.echo(contract.dumps(contract.envelope(self._captures), indent=1))

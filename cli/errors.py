@@ -1,0 +1,27 @@
+"""How the command says that something is wrong: one sentence on standard error."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+
+def complain(sentence: str) -> None:
+    """Say a sentence on standard error."""
+    click.echo(f"tcpfit: {sentence}", err=True)
+
+
+def debugging() -> bool:
+    """Whether the user wants tracebacks."""
+    return os.environ.get("TCPFIT_DEBUG", "") not in ("", "0")
+
+
+def unexpected(error: BaseException) -> str:
+    """A sentence for an error that nobody thought of."""
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror}"
+    text = " ".join(str(error).split())
+    what = f"{type(error).__name__}: {text}" if text else type(error).__name__
+    return f"unexpected error, please report it ({what}); TCPFIT_DEBUG=1 shows where it happened"

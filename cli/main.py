@@ -1,0 +1,79 @@
+"""The `tcpfit` command: its verbs, its exit statuses and how it fails.
+
+0 all went well (warnings that were counted included), 1 a capture could not be read, 2 an argument makes no sense,
+130 interrupted. Whatever happens, one sentence says it; TCPFIT_DEBUG=1 shows the traceback.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+import click
+
+import tcpfit
+
+from .analyze import analyze
+from .errors import complain, debugging, unexpected
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(tcpfit.__version__, prog_name="tcpfit", message="%(prog)s %(version)s")
+def main() -> None:
+    """Say which TCP throughput model explains each flow of a packet capture.
+
+    \b
+    tcpfit analyze capture.pcap.gz
+    tcpfit analyze *.pcapng --format csv > flows.csv
+    tcpdump -i eth0 -s 128 -w - tcp | tcpfit analyze -
+
+    Completion of commands and options: put the matching line into your shell's start file.
+
+    \b
+    bash   eval "$(_TCPFIT_COMPLETE=bash_source tcpfit)"
+    zsh    eval "$(_TCPFIT_COMPLETE=zsh_source tcpfit)"
+    fish   _TCPFIT_COMPLETE=fish_source tcpfit | source
+    """
+
+
+main.add_command(analyze)
+
+
+def run() -> None:
+    """Entry point of the installed command."""
+    try:
+        status = main.main(prog_name="tcpfit", standalone_mode=False)
+    except click.ClickException as error:
+        if isinstance(error, click.UsageError):
+            _usage(error)
+            status = 2
+        else:
+            complain(error.format_message())
+            status = error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        complain("interrupted; nothing was left half written")
+        status = 130
+    except BrokenPipeError:
+        _close_stdout()
+        status = 0
+    except Exception as error:
+        if debugging():
+            raise
+        complain(unexpected(error))
+        status = 1
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        _close_stdout()
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _usage(error: click.UsageError) -> None:
+    verb = error.ctx.command_path if error.ctx else "tcpfit"
+    sentence = " ".join(error.format_message().split())
+    complain(f"{sentence.rstrip('.')}; see {verb} --help")
+
+
+def _close_stdout() -> None:
+    """Nobody reads standard output any more: what is left in its buffer goes nowhere."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

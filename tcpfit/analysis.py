@@ -1,0 +1,211 @@
+"""One capture analysed: its tables, computed when they are asked for."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tcpfit import readers
+from tcpfit.exceptions import InvalidParameter
+from tcpfit.schema import SCHEMA_VERSION
+
+TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "verdicts")
+
+
+def analyze(
+    path: str | os.PathLike[str],
+    *,
+    reader: str = "engine",
+    vantage: str | None = None,
+    filter: str | None = None,
+    from_s: float | None = None,
+    to_s: float | None = None,
+    progress: readers.Progress | None = None,
+) -> Analysis:
+    """Analyse a capture; '-' is standard input.
+
+    `reader` is one of `tcpfit.readers.READERS`; `vantage` overrides what the capture shows about where it was taken
+    (sender, receiver, middle); `filter` keeps some flows ("host 10.0.0.1 and port 443"); `from_s` and `to_s` cut the
+    capture, in seconds after its first packet; `progress(bytes_read, bytes_total)` is called now and then.
+
+    Raises CaptureError where the capture cannot be read and InvalidParameter where an argument makes no sense.
+    """
+    settings = readers.Settings(vantage, filter, from_s, to_s, progress)
+    return Analysis(os.fspath(path), readers.read(path, reader, settings))
+
+
+class Analysis:
+    """A capture's tables. `flows`, `events` and `rounds` are there at once, the others when first asked for.
+
+    Columns of `flows`, `events` and `rounds` are declared in `tcpfit.schema`; every other table is keyed by `flow`.
+    """
+
+    def __init__(self, path: str, reading: readers.Reading) -> None:
+        self.path = path
+        self._reading = reading
+
+    @property
+    def capture(self) -> dict[str, Any]:
+        """What is known of the capture itself: format, packets, what was skipped, warnings."""
+        return self._reading.capture
+
+    @property
+    def warnings(self) -> list[str]:
+        """What is wrong with the capture, a sentence each."""
+        return list(self.capture.get("warnings") or [])
+
+    @property
+    def flows(self) -> pl.DataFrame:
+        """A row per direction that carried data."""
+        return self._reading.tables["flows"]
+
+    @property
+    def events(self) -> pl.DataFrame:
+        """A row per event, each with its reason and the frames that prove it."""
+        return self._reading.tables["events"]
+
+    @property
+    def rounds(self) -> pl.DataFrame:
+        """A row per round trip of a flow."""
+        return self._reading.tables["rounds"]
+
+    @cached_property
+    def parameters(self) -> pl.DataFrame:
+        """A row per flow and parameter: value, 95 % interval, number of observations."""
+        from tcpfit import parameters
+
+        return parameters.estimate(self.flows, self.events, self.rounds)
+
+    @cached_property
+    def _ranked(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        from tcpfit import ranking
+
+        return ranking.rank(self.flows, self.events, self.rounds, self.parameters)
+
+    @property
+    def ranking(self) -> pl.DataFrame:
+        """A row per flow and model: prediction, log ratio with interval, rank, applicability and reasons."""
+        return self._ranked[0]
+
+    @property
+    def verdicts(self) -> pl.DataFrame:
+        """A row per flow: which models explain it, or why none is named."""
+        return self._ranked[1]
+
+    @cached_property
+    def captures(self) -> pl.DataFrame:
+        """One row: the capture. Reasons for skipped packets are a list of (reason, packets)."""
+        from tcpfit.report.contract import capture_facts
+
+        facts = capture_facts(self)
+        skipped = [{"reason": reason, "packets": packets} for reason, packets in facts.pop("skipped").items()]
+        loss = facts.pop("capture_loss")
+        row = facts | {"skipped": skipped} | {f"capture_loss_{key}": value for key, value in loss.items()}
+        schema = {
+            "path": pl.String,
+            "format": pl.String,
+            "link_types": pl.List(pl.String),
+            "packets": pl.UInt64,
+            "tcp_segments": pl.UInt64,
+            "bytes": pl.UInt64,
+            "start_time": pl.Float64,
+            "duration_s": pl.Float64,
+            "skipped": pl.List(pl.Struct({"reason": pl.String, "packets": pl.UInt64})),
+            "capture_loss_rate": pl.Float64,
+            "capture_loss_low": pl.Float64,
+            "capture_loss_high": pl.Float64,
+            "warnings": pl.List(pl.String),
+        }
+        return pl.DataFrame([row], schema=schema)
+
+    def largest(self) -> list[int]:
+        """Numbers of the flows, the largest first."""
+        order = self.flows.sort(["data_bytes", "flow"], descending=[True, False])
+        return order["flow"].to_list()
+
+    def select(self, flows: Sequence[int] | None = None, *, min_segments: int = 0) -> Analysis:
+        """The same capture with fewer flows: those numbers, and only flows of at least so many data segments.
+
+        Raises InvalidParameter for a number that the capture does not have.
+        """
+        keep = self.flows
+        if flows is not None:
+            unknown = sorted(set(flows) - set(keep["flow"].to_list()))
+            if unknown:
+                raise InvalidParameter(f"{self.path} has no flow {unknown[0]}; its flows are {_span(keep['flow'])}")
+            keep = keep.filter(pl.col("flow").is_in(list(flows)))
+        if min_segments > 0:
+            keep = keep.filter(pl.col("data_segments") >= min_segments)
+        if keep.height == self.flows.height:
+            return self
+        tables = {
+            name: table.filter(pl.col("flow").is_in(keep["flow"].implode()))
+            for name, table in self._reading.tables.items()
+            if "flow" in table.columns
+        }
+        return Analysis(self.path, replace(self._reading, tables=self._reading.tables | tables))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document that ``tcpfit analyze --format json`` prints, for this capture."""
+        from tcpfit.report.contract import document
+
+        return document([self])
+
+    def write_parquet(self, directory: str | os.PathLike[str]) -> list[Path]:
+        """Write every table as Parquet into a directory, which is made if need be; give back the paths.
+
+        A file is written under another name and renamed, so none is ever half there.
+        """
+        folder = Path(directory)
+        folder.mkdir(parents=True, exist_ok=True)
+        paths = []
+        for name in TABLES:
+            table: pl.DataFrame = getattr(self, name)
+            target = folder / f"{name}.parquet"
+            with AtomicFile(target) as partial:
+                table.write_parquet(partial, metadata={"tcpfit_schema": str(SCHEMA_VERSION)})
+            paths.append(target)
+        return paths
+
+    def __repr__(self) -> str:
+        return f"<Analysis of {self.path}: {self.flows.height} flows, {self.events.height} events>"
+
+    def _repr_html_(self) -> str:
+        from tcpfit.report.notebook import html
+
+        return html(self)
+
+
+class AtomicFile:
+    """A path to write to that becomes `target` when the block ends well, and is removed when it does not."""
+
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __enter__(self) -> Path:
+        handle, name = tempfile.mkstemp(prefix=f".{self.target.name}.", suffix=".partial", dir=self.target.parent)
+        os.close(handle)
+        self._partial = Path(name)
+        return self._partial
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self._partial.unlink(missing_ok=True)
+            return
+        umask = os.umask(0)
+        os.umask(umask)
+        self._partial.chmod(0o666 & ~umask)
+        self._partial.replace(self.target)
+
+
+def _span(numbers: pl.Series) -> str:
+    if numbers.is_empty():
+        return "none"
+    return f"{numbers.min()} to {numbers.max()}"

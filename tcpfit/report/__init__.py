@@ -1,0 +1,1 @@
+"""Reports of an analysis: the JSON contract, flat rows, the terminal, notebooks."""

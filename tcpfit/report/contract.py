@@ -1,0 +1,304 @@
+"""The machine-readable face of tcpfit: JSON, JSON lines and flat rows.
+
+Every key is always there; what cannot be had is null, never 0, NaN or infinity. Times are seconds, rates bit/s, sizes
+bytes, counts segments of one MSS. docs/json.md says what each key means.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+import tcpfit
+from tcpfit.schema import SCHEMA_VERSION
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+
+PARAMETERS = (
+    "p",
+    "p_indication",
+    "q_tilde",
+    "q",
+    "m",
+    "rtt",
+    "rtt_min",
+    "rtt_p95",
+    "rto",
+    "p_to",
+    "w",
+    "w_max",
+    "b",
+    "d",
+    "a_h",
+    "r",
+)
+"""Parameters that every flow has a place for; others that were estimated follow."""
+
+COUNTS = (
+    "data_segments",
+    "data_bytes",
+    "unique_bytes",
+    "retransmitted_segments",
+    "lost_segments",
+    "spurious_retransmissions",
+    "loss_events",
+    "fast_recoveries",
+    "timeouts",
+    "tail_loss_probes",
+    "reorder_events",
+    "reordered_segments",
+    "duplicated_segments",
+    "zero_window_episodes",
+)
+
+OBSERVED = ("throughput_bps", "goodput_bps", "steady_goodput_bps", "transfer_time_s")
+
+MODEL = (
+    "rank",
+    "predicted_bps",
+    "predicted_time_s",
+    "log_ratio",
+    "log_ratio_low",
+    "log_ratio_high",
+    "applicable",
+    "reasons",
+    "probability_best",
+    "score",
+    "difference",
+    "difference_se",
+)
+
+NO_DIAGNOSIS = "This release names the models that explain a flow; it does not yet say what held the flow back."
+
+Z95 = 1.959963984540054
+
+
+def document(analyses: Iterable[Analysis]) -> dict[str, Any]:
+    """The whole document for some captures, in their order."""
+    return envelope([capture(analysis) for analysis in analyses])
+
+
+def envelope(captures: list[dict[str, Any]]) -> dict[str, Any]:
+    """The document around captures that were described already."""
+    return {"tcpfit": tcpfit.__version__, "schema": SCHEMA_VERSION, "captures": captures}
+
+
+def capture(analysis: Analysis) -> dict[str, Any]:
+    """One capture of the document, with its flows."""
+    return capture_facts(analysis) | {"flows": flow_facts(analysis)}
+
+
+def dumps(value: Any, indent: int | None = None) -> str:
+    """JSON without NaN or infinity."""
+    return json.dumps(value, indent=indent, allow_nan=False)
+
+
+def lines(analysis: Analysis) -> Iterator[str]:
+    """A line of JSON a flow, each with its capture's path and the schema."""
+    for flow in flow_facts(analysis):
+        yield dumps({"schema": SCHEMA_VERSION, "capture": analysis.path} | flow)
+
+
+def capture_facts(analysis: Analysis) -> dict[str, Any]:
+    """What the document says of a capture, flows apart."""
+    facts = analysis.capture
+    flows = analysis.flows
+    missing, seen = int(flows["missing_segments"].sum()), int(flows["data_segments"].sum())
+    start_ns, end_ns = facts.get("start_ns"), facts.get("end_ns")
+    return {
+        "path": analysis.path,
+        "format": facts.get("format"),
+        "link_types": list(facts.get("link_types") or []),
+        "packets": facts.get("packets"),
+        "tcp_segments": facts.get("tcp_segments"),
+        "bytes": facts.get("bytes"),
+        "start_time": None if start_ns is None else start_ns / 1e9,
+        "duration_s": None if start_ns is None or end_ns is None else (end_ns - start_ns) / 1e9,
+        "skipped": dict(facts.get("skipped") or {}),
+        "capture_loss": share(missing, missing + seen),
+        "warnings": list(facts.get("warnings") or []),
+    }
+
+
+def share(hits: int, trials: int) -> dict[str, float | None]:
+    """A share with its Wilson interval; all null where there was nothing to count."""
+    if trials <= 0:
+        return {"rate": None, "low": None, "high": None}
+    rate, z2 = hits / trials, Z95**2
+    middle = (rate + z2 / (2 * trials)) / (1 + z2 / trials)
+    half = Z95 / (1 + z2 / trials) * math.sqrt(rate * (1 - rate) / trials + z2 / (4 * trials**2))
+    low = 0.0 if hits == 0 else max(0.0, middle - half)
+    high = 1.0 if hits == trials else min(1.0, middle + half)
+    return {"rate": rate, "low": low, "high": high}
+
+
+def flow_facts(analysis: Analysis) -> list[dict[str, Any]]:
+    """FLOW objects, the largest flow first."""
+    parameters = _parameters(analysis.parameters)
+    models = _models(analysis.ranking)
+    verdicts = {row["flow"]: row for row in rows(analysis.verdicts)}
+    series = timeout_sequences(analysis.events)
+    observed = _observed(analysis)
+    control = _congestion_control(analysis)
+    flows = {row["flow"]: row for row in rows(analysis.flows)}
+    return [
+        _flow(
+            flows[number],
+            parameters.get(number, {}),
+            models.get(number, []),
+            verdicts.get(number),
+            series.get(number, []),
+            observed.get(number, {}),
+            control.get(number, {}),
+        )
+        for number in analysis.largest()
+    ]
+
+
+def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a table with every NaN and infinity as None."""
+    floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
+    finite = [pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats]
+    return table.with_columns(finite).to_dicts()
+
+
+def timeout_sequences(events: pl.DataFrame) -> dict[int, list[int]]:
+    """How many series of timeouts had length 1, 2, ... per flow.
+
+    A timeout's `segments` is its back-off: 0 opens a series, and a series ends where the next timeout of the flow backs
+    off no further.
+    """
+    timeouts = events.filter(pl.col("kind") == "timeout").sort(["flow", "time_ns", "segments"], maintain_order=True)
+    following = pl.col("segments").shift(-1).over("flow")
+    lengths = (
+        timeouts.filter(following.is_null() | (following <= pl.col("segments")))
+        .group_by("flow", pl.col("segments") + 1)
+        .len()
+        .sort(["flow", "segments"])
+    )
+    series: dict[int, list[int]] = defaultdict(list)
+    for flow, length, number in lengths.iter_rows():
+        series[flow].extend([0] * (length - 1 - len(series[flow])))
+        series[flow].append(number)
+    return dict(series)
+
+
+def _flow(
+    row: dict[str, Any],
+    parameters: dict[str, dict[str, Any]],
+    models: list[dict[str, Any]],
+    verdict: dict[str, Any] | None,
+    series: list[int],
+    observed: dict[str, Any],
+    control: dict[str, Any],
+) -> dict[str, Any]:
+    ranges = {}
+    low, high = row["lost_low"], row["lost_high"]
+    if low is not None and high is not None and low != high:
+        ranges["lost_segments"] = [low, high]
+    return {
+        "id": row["flow"],
+        "connection": row["connection"],
+        "src": row["src"],
+        "src_port": row["src_port"],
+        "dst": row["dst"],
+        "dst_port": row["dst_port"],
+        "start_time": row["first_ns"] / 1e9,
+        "duration_s": (row["last_ns"] - row["first_ns"]) / 1e9,
+        "vantage": {"position": row["vantage"], "confidence": row["vantage_confidence"]},
+        "handshake": {
+            "rtt_s": row["handshake_rtt_s"],
+            "mss_bytes": row["mss_bytes"],
+            "window_scale": row["window_scale"],
+            "sack_permitted": row["sack_permitted"],
+            "timestamps": row["timestamps"],
+            "ecn": row["ecn"],
+        },
+        "congestion_control": {"family": control.get("family", "unknown"), "confidence": control.get("confidence")},
+        "counts": {name: row[name] for name in COUNTS} | {"timeout_sequences": series},
+        "count_ranges": ranges,
+        "parameters": {name: parameters.get(name, NO_ESTIMATE) for name in (*PARAMETERS, *parameters)},
+        "observed": {name: observed.get(name) for name in OBSERVED},
+        "models": models,
+        "verdict": {
+            "state": verdict["state"] if verdict else "insufficient",
+            "models": list(verdict["models"] or []) if verdict else [],
+            "text": verdict["text"] if verdict else "No model was ranked on this flow.",
+        },
+        "diagnosis": {"primary": "unknown", "text": NO_DIAGNOSIS, "causes": []},
+    }
+
+
+NO_ESTIMATE = {"value": None, "low": None, "high": None, "n": 0}
+
+
+def _parameters(table: pl.DataFrame) -> dict[int, dict[str, dict[str, Any]]]:
+    estimates: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
+    for row in rows(table):
+        estimates[row["flow"]][row["name"]] = {key: row[key] for key in ("value", "low", "high", "n")}
+    return estimates
+
+
+def _models(table: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
+    """Models of each flow, best rank first, unranked ones last."""
+    models: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows(table.sort(["flow", "rank", "model"], nulls_last=True)):
+        models[row["flow"]].append({"name": row["model"]} | {key: row.get(key) for key in MODEL})
+    return models
+
+
+def _observed(analysis: Analysis) -> dict[int, dict[str, Any]]:
+    return {}
+
+
+def _congestion_control(analysis: Analysis) -> dict[int, dict[str, Any]]:
+    return {}
+
+
+def flat_rows(analysis: Analysis) -> list[dict[str, Any]]:
+    """A flat row a flow, for CSV: nested keys joined by a dot, the best model and the verdict at the end."""
+    flat = []
+    for flow in flow_facts(analysis):
+        row: dict[str, Any] = {"capture": analysis.path}
+        for key, value in flow.items():
+            if key in ("models", "count_ranges", "parameters", "diagnosis", "verdict"):
+                continue
+            if isinstance(value, dict):
+                row |= {f"{key}.{inner}": _cell(item) for inner, item in value.items()}
+            else:
+                row[key] = value
+        for name in PARAMETERS:
+            estimate = flow["parameters"][name]
+            row |= {name: estimate["value"], f"{name}.low": estimate["low"], f"{name}.high": estimate["high"]}
+        low, high = flow["count_ranges"].get("lost_segments", (flow["counts"]["lost_segments"],) * 2)
+        row |= {"lost_segments.low": low, "lost_segments.high": high}
+        best = next((model for model in flow["models"] if model["rank"] == 1), {})
+        row |= {f"best.{key}": best.get(key) for key in ("name", "predicted_bps", "predicted_time_s", "log_ratio")}
+        row |= {"verdict": flow["verdict"]["state"], "verdict.models": _cell(flow["verdict"]["models"])}
+        flat.append(row)
+    return flat
+
+
+def _cell(value: Any) -> Any:
+    return " ".join(map(str, value)) if isinstance(value, list) else value
+
+
+def csv_text(flat: Sequence[dict[str, Any]], header: bool = True) -> str:
+    """Flat rows as CSV; an empty cell is a value that cannot be had."""
+    if not flat:
+        return ""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, fieldnames=list(flat[0]), lineterminator="\n")
+    if header:
+        writer.writeheader()
+    for row in flat:
+        writer.writerow({key: str(value).lower() if isinstance(value, bool) else value for key, value in row.items()})
+    return out.getvalue()

@@ -1,0 +1,209 @@
+"""The analysis of a capture for a terminal of 80 columns, from the same document as the JSON."""
+
+from __future__ import annotations
+
+from typing import IO, Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tcpfit.report import words
+
+IN_FULL = 3
+"""How many of the largest flows are shown in full where none was asked for."""
+
+WORTH_SHOWING = 20
+"""A flow with fewer data segments is shown in full only when asked for."""
+
+STATES = {
+    "explained": ("explained by", "green"),
+    "undecided": ("undecided between", "yellow"),
+    "insufficient": ("too little to tell", "dim"),
+    "none_applies": ("no model applies", "magenta"),
+}
+
+
+def console(file: IO[str] | None = None) -> Console:
+    """A console that is plain when piped and honours NO_COLOR and COLUMNS."""
+    return Console(file=file, highlight=False, markup=False, emoji=False)
+
+
+def show(capture: dict[str, Any], out: Console, *, top: int = 10, in_full: bool = False) -> None:
+    """Print one capture of the document: header, the `top` largest flows, and the largest (or all) of those in full."""
+    _header(capture, out)
+    flows = capture["flows"]
+    if not flows:
+        out.print(Text("  no TCP flow carried data", style="yellow"))
+        return
+    if not in_full and top > 0:
+        out.print()
+        out.print(_overview(flows[:top]))
+        if len(flows) > top:
+            out.print(Text(f"  {words.plural(len(flows) - top, 'smaller flow')} not shown; --top shows more", "dim"))
+    worth = flows if in_full else [flow for flow in flows[:top] if flow["counts"]["data_segments"] >= WORTH_SHOWING]
+    for flow in worth if in_full else worth[:IN_FULL]:
+        out.print()
+        _flow(flow, out)
+
+
+def _header(capture: dict[str, Any], out: Console) -> None:
+    links = ", ".join(capture["link_types"])
+    facts = [
+        " ".join(part for part in (capture["format"], links and f"({links})") if part),
+        words.plural(capture["packets"] or 0, "packet"),
+        words.plural(len(capture["flows"]), "flow"),
+        words.seconds(capture["duration_s"]),
+    ]
+    out.print(Text(capture["path"], style="bold"))
+    out.print(Text("  " + ", ".join(fact for fact in facts if fact)))
+    if capture["skipped"]:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in capture["skipped"].items())
+        out.print(Padding(Text(f"not analysed: {reasons}"), (0, 0, 0, 2)))
+    loss = capture["capture_loss"]
+    if loss["rate"]:
+        interval = f"{loss['low']:.2%} to {loss['high']:.2%}"
+        sentence = f"the capture itself missed {loss['rate']:.2%} of the data segments ({interval})"
+        out.print(Padding(Text(sentence, style="yellow"), (0, 0, 0, 2)))
+    for warning in capture["warnings"]:
+        out.print(Padding(Text(f"warning: {warning}", style="yellow"), (0, 0, 0, 2)))
+
+
+def _overview(flows: list[dict[str, Any]]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold", show_edge=False)
+    table.add_column("flow", justify="right", no_wrap=True)
+    table.add_column("from\nto", overflow="fold", min_width=14)
+    for heading in ("duration\ngoodput", "segments\nlost", "p\nRTT"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("verdict", max_width=28)
+    for flow in flows:
+        counts, parameters = flow["counts"], flow["parameters"]
+        table.add_row(
+            str(flow["id"]),
+            f"{words.endpoint(flow['src'], flow['src_port'])}\n{words.endpoint(flow['dst'], flow['dst_port'])}",
+            f"{words.seconds(flow['duration_s'])}\n{words.rate(flow['observed']['goodput_bps'])}",
+            f"{counts['data_segments']}\n{_lost(flow)}",
+            f"{words.number(parameters['p']['value'])}\n{words.seconds(parameters['rtt']['value'])}",
+            _verdict(flow["verdict"]),
+        )
+    return table
+
+
+def _lost(flow: dict[str, Any]) -> str:
+    interval = flow["count_ranges"].get("lost_segments")
+    if interval:
+        return f"{interval[0]} to {interval[1]}"
+    lost = flow["counts"]["lost_segments"]
+    return words.NONE if lost is None else str(lost)
+
+
+def _verdict(verdict: dict[str, Any]) -> Text:
+    words_of_state, style = STATES.get(verdict["state"], (verdict["state"], ""))
+    text = Text(words_of_state, style=style)
+    if verdict["models"]:
+        first, *others = verdict["models"]
+        text.append(
+            f" {first}" + (f" and {len(others)} more" if len(others) > 1 else "".join(f", {o}" for o in others))
+        )
+    return text
+
+
+def _flow(flow: dict[str, Any], out: Console) -> None:
+    title = f"flow {flow['id']}  {words.endpoint(flow['src'], flow['src_port'])} > "
+    out.print(Text(title + words.endpoint(flow["dst"], flow["dst_port"]), style="bold"))
+    for sentence in (_how_seen(flow), _what_happened(flow)):
+        out.print(Padding(Text(sentence), (0, 0, 0, 2)))
+    out.print()
+    out.print(_parameters(flow))
+    if flow["models"]:
+        out.print()
+        out.print(_models(flow))
+    out.print()
+    style = STATES.get(flow["verdict"]["state"], ("", ""))[1]
+    text = Text("verdict: ", style=f"bold {style}").append(flow["verdict"]["text"], style="not bold default")
+    out.print(Padding(text, (0, 0, 0, 2)))
+
+
+def _how_seen(flow: dict[str, Any]) -> str:
+    vantage, handshake, control = flow["vantage"], flow["handshake"], flow["congestion_control"]
+    seen = {"middle": "captured on the path", "unknown": "captured at an unknown place"}
+    parts = [seen.get(vantage["position"], f"captured at the {vantage['position']}")]
+    if handshake["mss_bytes"] is not None:
+        parts.append(f"MSS {handshake['mss_bytes']}")
+    if handshake["rtt_s"] is not None:
+        parts.append(f"handshake {words.seconds(handshake['rtt_s'])}")
+    parts += [
+        word
+        for key, word in (("sack_permitted", "SACK"), ("timestamps", "timestamps"), ("ecn", "ECN"))
+        if handshake[key]
+    ]
+    if control["family"] != "unknown":
+        parts.append(f"grows like {control['family']}")
+    return ", ".join(parts)
+
+
+def _what_happened(flow: dict[str, Any]) -> str:
+    counts, observed = flow["counts"], flow["observed"]
+    parts = [
+        f"{words.size(counts['unique_bytes'])} in {words.seconds(flow['duration_s'])}",
+        f"goodput {words.rate(observed['goodput_bps'])}",
+        f"{_lost(flow)} of {counts['data_segments']} segments lost",
+    ]
+    for key, noun in (
+        ("loss_events", "loss event"),
+        ("fast_recoveries", "fast recovery"),
+        ("timeouts", "timeout"),
+        ("tail_loss_probes", "tail loss probe"),
+        ("spurious_retransmissions", "needless retransmission"),
+        ("reorder_events", "reordering event"),
+        ("duplicated_segments", "copy"),
+        ("zero_window_episodes", "zero window"),
+    ):
+        if counts[key]:
+            plural = {"fast recovery": "fast recoveries", "copy": "copies"}.get(noun, noun + "s")
+            parts.append(f"{counts[key]} {noun if counts[key] == 1 else plural}")
+    return ", ".join(parts)
+
+
+def _parameters(flow: dict[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
+    table.add_column("  parameter", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
+    table.add_column("95 % interval", justify="right", no_wrap=True)
+    table.add_column("n", justify="right", no_wrap=True)
+    table.add_column("meaning", style="dim", overflow="fold")
+    for name, estimate in flow["parameters"].items():
+        if estimate["value"] is None:
+            continue
+        low, high = estimate["low"], estimate["high"]
+        interval = words.NONE
+        if low is not None and high is not None:
+            interval = f"{words.quantity(name, low)} to {words.quantity(name, high)}"
+        observations = words.NONE if estimate["n"] is None else str(estimate["n"])
+        value = words.quantity(name, estimate["value"])
+        table.add_row(f"  {name}", value, interval, observations, words.MEANINGS.get(name, ""))
+    return table
+
+
+def _models(flow: dict[str, Any]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
+    table.add_column("  rank", justify="right", no_wrap=True)
+    table.add_column("model", no_wrap=True)
+    table.add_column("predicted", justify="right", no_wrap=True)
+    table.add_column("ln(pred/obs)", justify="right", no_wrap=True)
+    table.add_column("P(best)", justify="right", no_wrap=True)
+    table.add_column("why not", style="dim", overflow="fold")
+    for model in flow["models"]:
+        predicted = words.rate(model["predicted_bps"])
+        if model["predicted_bps"] is None:
+            predicted = words.seconds(model["predicted_time_s"])
+        ratio = words.NONE if model["log_ratio"] is None else f"{model['log_ratio']:+.2f}"
+        if model["log_ratio_low"] is not None and model["log_ratio_high"] is not None:
+            ratio += f" ({model['log_ratio_low']:+.2f} to {model['log_ratio_high']:+.2f})"
+        best = words.NONE if model["probability_best"] is None else f"{model['probability_best']:.0%}"
+        rank = words.NONE if model["rank"] is None else str(model["rank"])
+        reasons = "; ".join(model["reasons"] or []) if not model["applicable"] else ""
+        table.add_row(rank, model["name"], predicted, ratio, best, reasons, style="" if model["applicable"] else "dim")
+    return table

@@ -1,0 +1,104 @@
+"""Numbers as people read them, for the terminal and for notebooks; `-` is what cannot be had."""
+
+from __future__ import annotations
+
+NONE = "-"
+
+UNITS = {
+    "rtt": "s",
+    "rtt_min": "s",
+    "rtt_p95": "s",
+    "rto": "s",
+    "a_h": "s",
+}
+
+MEANINGS = {
+    "p": "loss events per segment",
+    "p_indication": "recoveries and timeout series per segment",
+    "q_tilde": "losses per segment",
+    "q": "loss of the other segments of an event",
+    "m": "losses per loss event",
+    "rtt": "round-trip time, mean",
+    "rtt_min": "round-trip time, smallest",
+    "rtt_p95": "round-trip time, 95th percentile",
+    "rto": "first timeout of a series",
+    "p_to": "loss events that ended in a timeout",
+    "w": "window when loss was felt, segments",
+    "w_max": "window limit, segments",
+    "b": "segments a round trip of growth takes",
+    "d": "reordering depth, segments",
+    "a_h": "time between reordering events",
+    "r": "round trips until late ACKs arrive",
+}
+
+
+def rate(bps: float | None) -> str:
+    """A rate: 1.85 Mb/s."""
+    if bps is None:
+        return NONE
+    value = bps
+    for unit in ("b/s", "kb/s", "Mb/s", "Gb/s"):
+        if value < 999.5 or unit == "Gb/s":
+            return f"{significant(value)} {unit}"
+        value /= 1000
+    raise AssertionError("unreachable")
+
+
+def size(count: float | None) -> str:
+    """A number of bytes: 14.2 MB."""
+    if count is None:
+        return NONE
+    value = float(count)
+    for unit in ("B", "kB", "MB", "GB", "TB"):
+        if value < 999.5 or unit == "TB":
+            return f"{value:.0f} B" if unit == "B" else f"{significant(value)} {unit}"
+        value /= 1000
+    raise AssertionError("unreachable")
+
+
+def seconds(value: float | None) -> str:
+    """A time: 101 ms, 60.1 s."""
+    if value is None:
+        return NONE
+    if value == 0:
+        return "0 s"
+    for factor, unit in ((1, "s"), (1e3, "ms"), (1e6, "us")):
+        if abs(value) * factor >= 0.9995:
+            return f"{significant(value * factor)} {unit}"
+    return f"{value * 1e9:.0f} ns"
+
+
+def number(value: float | None) -> str:
+    """A bare number, three significant digits."""
+    return NONE if value is None else significant(value)
+
+
+def significant(value: float) -> str:
+    """Three significant digits, more only in front of the point: 0.00958, 12.3, 45678."""
+    if value == 0:
+        return "0"
+    size = abs(value)
+    if size >= 99.95:
+        return f"{value:.0f}"
+    if size >= 9.995:
+        return f"{value:.1f}"
+    if size >= 0.9995:
+        return f"{value:.2f}"
+    if size >= 0.0001:
+        return f"{value:.3g}"
+    return f"{value:.1e}"
+
+
+def quantity(name: str, value: float | None) -> str:
+    """The value of a parameter with its unit."""
+    return seconds(value) if UNITS.get(name) == "s" else number(value)
+
+
+def endpoint(address: str, port: int) -> str:
+    """10.0.0.1:443, [fd00::1]:443."""
+    return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
+
+
+def plural(count: int, noun: str) -> str:
+    """1 flow, 2 flows."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
