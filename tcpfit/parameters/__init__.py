@@ -1,0 +1,76 @@
+"""Parameters: from flows, events and rounds to the numbers that throughput models take, with 95 % intervals.
+
+One file a parameter or close family; `table.py` has the names, `intervals.py` the statistics.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tcpfit.parameters import burst, growth, growth_rate, loss_rate, reorder, rtt, timeout, window
+from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.growth import FAMILIES
+from tcpfit.parameters.intervals import Estimate
+from tcpfit.parameters.table import NAME, NAMES, PARAMETERS
+
+__all__ = ["FAMILIES", "NAME", "NAMES", "PARAMETERS", "estimate", "estimates", "families"]
+
+
+def families(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
+    """Family of congestion control of every flow: columns flow, family, confidence, decrease, episodes.
+
+    See `tcpfit.parameters.growth` for the rule; `unknown` unless at least 5 clean recoveries agree.
+    """
+    return growth.families(Evidence(flows, events, rounds))
+
+
+def estimate(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
+    """Every parameter of every flow: one row each, columns as in `PARAMETERS`, sorted by flow and name.
+
+    The tables are those of `tcpfit.schema`. A value that cannot be had is null; so is the interval of a value that one
+    observation gave. Equal tables give equal numbers: the bootstrap is seeded by the flow's number.
+    """
+    evidence = Evidence(flows, events, rounds)
+    found = estimates(evidence)
+    names, count = list(NAMES), len(evidence)
+
+    def column(field: str) -> np.ndarray:
+        return np.stack([getattr(found[name], field) for name in names], axis=1).reshape(-1)
+
+    table = pl.DataFrame(
+        {
+            "flow": np.repeat(evidence.flow, len(names)),
+            "name": names * count,
+            "value": column("value"),
+            "low": column("low"),
+            "high": column("high"),
+            "n": column("n"),
+        },
+        schema={c.name: pl.Int64() if c.name in ("flow", "n") else c.dtype for c in PARAMETERS},
+    )
+    table = table.with_columns(pl.col("value", "low", "high").fill_nan(None))
+    return table.cast({c.name: c.dtype for c in PARAMETERS})
+
+
+def estimates(evidence: Evidence) -> dict[str, Estimate]:
+    """Every parameter as arrays over the flows of the evidence, by name."""
+    mean_rtt = rtt.rtt(evidence)
+    return {
+        "p": loss_rate.p(evidence),
+        "p_indication": loss_rate.p_indication(evidence),
+        "q_tilde": loss_rate.q_tilde(evidence),
+        "q": burst.q(evidence),
+        "m": burst.m(evidence),
+        "rtt": mean_rtt,
+        "rtt_min": rtt.rtt_min(evidence),
+        "rtt_p95": rtt.rtt_p95(evidence),
+        "rto": timeout.rto(evidence),
+        "p_to": timeout.p_to(evidence),
+        "w": window.w(evidence),
+        "w_max": window.w_max(evidence),
+        "b": growth_rate.b(evidence),
+        "d": reorder.d(evidence),
+        "a_h": reorder.a_h(evidence),
+        "r": reorder.r(evidence, mean_rtt.value),
+    }

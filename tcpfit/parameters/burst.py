@@ -1,0 +1,65 @@
+"""Bursts of loss: m, the losses per loss event, and q, the loss probability of an event's other segments.
+
+A loss event covers the W segments from its first loss (Parvez et al., section II); each of the other W - 1 is lost
+with probability q, so that E[m] = 1 + (W - 1) q (eq 5).
+
+**Estimates of q**: *direct*, the one named `q`: sum of (m - 1) over sum of (w - 1) over the loss events, w the data in
+flight at each, the loss itself included. *Eq 30*: (q_tilde/p - 1)/(W - 1) with W from eq 14 at q = q_tilde; offered as
+`q_eq30`. The paper's Table IV is computed in the direct way (q = (m - 1)/(W - 1), text of section VI). The direct one
+is chosen because it needs no model of the window: eq 14 holds for a sender that grows by one segment a round and that
+loss alone limits.
+**Domain**: q is held in [0, 1]; an event seen with less than two segments in flight tells nothing about q.
+**Validation**: tests/parameters/test_rates.py.
+**Reference**: Parvez, Mahanti, Williamson (2010), doi:10.1109/TNET.2009.2032181.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.intervals import Estimate, Floats, mean, ratio
+from tcpfit.parameters.loss_rate import count_range
+
+
+def m(evidence: Evidence) -> Estimate:
+    """Losses per loss event; bootstrap over the events."""
+    events = evidence.of("loss_event")
+    drawn = mean(events.floats("segments"), events.owner, evidence.flow)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = evidence.column("lost_segments") / evidence.column("loss_events")
+    value = np.where(np.isfinite(value), value, drawn.value)
+    fewer, more = count_range(evidence)
+    shift = value - drawn.value
+    estimate = Estimate(value, drawn.low + shift, drawn.high + shift, drawn.n).widened(fewer, more)
+    return Estimate(value, np.fmax(estimate.low, np.minimum(1.0, value)), estimate.high, estimate.n)
+
+
+def q(evidence: Evidence) -> Estimate:
+    """Loss probability of the other segments of a loss event, the direct estimate; bootstrap over the events."""
+    events = evidence.of("loss_event")
+    others = events.floats("flight") - 1.0
+    events = events.where(others >= 1.0)
+    others = others[others >= 1.0]
+    drawn = ratio(np.minimum(events.floats("segments") - 1.0, others), others, events.owner, evidence.flow)
+    fewer, more = count_range(evidence)
+    wide = drawn.widened(fewer, more)
+    return Estimate(np.clip(drawn.value, 0, 1), np.clip(wide.low, 0, 1), np.clip(wide.high, 0, 1), drawn.n)
+
+
+def window_eq14(p: Floats, q: Floats) -> Floats:
+    """Window at which a loss event begins, in segments (Parvez et al., eq 14 as printed)."""
+    # W = (10pq - 5p + sqrt(p (24 + 32q + 49p))) / (p (3 + 4q))                                              (14)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray((10 * p * q - 5 * p + np.sqrt(p * (24 + 32 * q + 49 * p))) / (p * (3 + 4 * q)))
+
+
+def q_eq30(p: Floats, q_tilde: Floats) -> Floats:
+    """Loss probability of an event's other segments from the two loss rates (Parvez et al., eq 30), held in [0, 1].
+
+    NaN where p is 0; 0 where every event has one loss.
+    """
+    # q = (q_tilde/p - 1) / (W - 1)                                                                            (30)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = (q_tilde / p - 1) / (window_eq14(p, q_tilde) - 1)
+    return np.where(p > 0, np.clip(value, 0.0, 1.0), np.nan)

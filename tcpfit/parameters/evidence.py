@@ -1,0 +1,92 @@
+"""What the estimates are made of: the three tables, sorted, with every row's flow found once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tcpfit.parameters.intervals import Floats, Ints, summed
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of one kind in the order of flow and time, as arrays; `owner` is the position of a row's flow."""
+
+    frame: pl.DataFrame
+    owner: Ints
+
+    def floats(self, column: str) -> Floats:
+        """A column as float64, NaN for null."""
+        return floats(self.frame[column])
+
+    def where(self, condition: NDArray[np.bool_]) -> Rows:
+        """The rows for which the condition holds."""
+        return Rows(self.frame.filter(pl.Series(condition)), self.owner[condition])
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+
+class Evidence:
+    """The tables of `tcpfit.schema` made ready for vectorised estimates.
+
+    A row of `events` or `rounds` whose flow is not in `flows` is left out.
+    """
+
+    def __init__(self, flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> None:
+        self.flows = flows.sort("flow")
+        self.flow: Ints = self.flows["flow"].to_numpy().astype(np.int64)
+        self._events = events
+        self._rounds = rounds
+
+    def __len__(self) -> int:
+        return len(self.flow)
+
+    def column(self, name: str) -> Floats:
+        """A column of the flows as float64, NaN for null."""
+        return floats(self.flows[name])
+
+    @cached_property
+    def rounds(self) -> Rows:
+        """The rounds, by flow and number."""
+        return self._rows(self._rounds.sort("flow", "round"))
+
+    @cached_property
+    def _by_kind(self) -> dict[str, Rows]:
+        events = self._events.sort("flow", "time_ns", maintain_order=True)
+        return {str(kind): self._rows(part) for (kind,), part in events.partition_by("kind", as_dict=True).items()}
+
+    def of(self, kind: str) -> Rows:
+        """The events of a kind, by flow and time."""
+        return self._by_kind.get(kind, Rows(self._events.clear(), np.zeros(0, np.int64)))
+
+    @cached_property
+    def first_timeouts(self) -> Rows:
+        """The first timeout of every series."""
+        timeouts = self.of("timeout")
+        return timeouts.where(timeouts.floats("segments") == 0)
+
+    def count(self, rows: Rows) -> Floats:
+        """How many of the rows each flow has."""
+        return np.bincount(rows.owner, minlength=len(self)).astype(np.float64)
+
+    def total(self, rows: Rows, column: str) -> Floats:
+        """Sum of a column over each flow's rows."""
+        return summed(np.nan_to_num(rows.floats(column)), rows.owner, len(self))
+
+    def _rows(self, frame: pl.DataFrame) -> Rows:
+        number = frame["flow"].to_numpy().astype(np.int64)
+        if not len(self) or not len(number):
+            return Rows(frame.clear(), np.zeros(0, np.int64))
+        owner = np.minimum(np.searchsorted(self.flow, number), len(self) - 1)
+        known = self.flow[owner] == number
+        return Rows(frame, owner) if known.all() else Rows(frame.filter(pl.Series(known)), owner[known])
+
+
+def floats(series: pl.Series) -> Floats:
+    """A series of numbers as float64, NaN for null."""
+    return series.cast(pl.Float64).fill_null(float("nan")).to_numpy()

@@ -1,0 +1,123 @@
+"""Family of congestion control, from how the window falls at loss and how it grows between losses.
+
+**Rule**: at each fast recovery that no timeout broke off, the decrease factor is the largest flight of the first open
+round after it over the flight when it began. Reno keeps 0.5 (RFC 5681, 3.1), CUBIC 0.7 (RFC 9438, 4.6), BBR does not
+react to single losses (kept near 1, growth near 0). With at least 5 clean episodes the median factor decides:
+
+    below 0.60 reno        0.60 to 0.82 cubic        above 0.82 bbr, if the flight between losses is flat as well
+
+Confidence is the share of the bootstrap medians (over the episodes) that fall in the same class; below 0.8, or with
+fewer episodes, the family is `unknown`. A flow that reached a window limit has fallen from the limit, not from its
+window: its episodes that began within three segments of the limit count all the same, since the window validated there
+is the flight.
+**Departures**: the flight is a lower bound of the window; a sender that had nothing to send shows a deeper fall.
+Receivers' captures see the sender's flight half a round trip late, which moves the factor by a segment or so.
+**Validation**: tests/parameters/test_growth.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.growth_rate import slopes
+from tcpfit.parameters.intervals import SEED, Floats, Ints
+
+FAMILIES = {
+    "reno": "adds one segment a round, halves at loss (RFC 5681)",
+    "cubic": "grows by a cubic of time, keeps 0.7 at loss (RFC 9438)",
+    "bbr": "follows a model of the path, not single losses",
+    "unknown": "the capture does not show it",
+}
+
+EPISODES = 5
+RENO_BELOW, CUBIC_BELOW = 0.60, 0.82
+SURE = 0.8
+REPLICATES = 400
+
+
+def families(evidence: Evidence) -> pl.DataFrame:
+    """Columns flow, family (Enum), confidence (0 to 1), decrease (median factor, null without episodes), episodes."""
+    owner, factor = decreases(evidence)
+    flat = _flat(evidence)
+    names, confidence = ["unknown"] * len(evidence), np.zeros(len(evidence))
+    middle = np.full(len(evidence), np.nan)
+    n = np.bincount(owner, minlength=len(evidence))
+    first = np.concatenate(([0], np.cumsum(n)))
+    for i in np.flatnonzero(n):
+        own = factor[first[i] : first[i + 1]]
+        middle[i] = float(np.median(own))
+        if len(own) < EPISODES:
+            continue
+        random = np.random.default_rng((SEED, int(evidence.flow[i])))
+        medians = np.median(own[random.integers(0, len(own), (REPLICATES, len(own)))], axis=1)
+        family = _class(float(middle[i]))
+        share = float(np.mean([_class(float(x)) == family for x in medians]))
+        if family == "bbr" and not flat[i]:
+            continue
+        if share >= SURE:
+            names[i], confidence[i] = family, share * len(own) / (len(own) + 2.0)
+    return pl.DataFrame(
+        {
+            "flow": evidence.flow,
+            "family": names,
+            "confidence": confidence,
+            "decrease": middle,
+            "episodes": n,
+        },
+        schema_overrides={"flow": pl.UInt32, "family": pl.Enum(list(FAMILIES)), "episodes": pl.UInt32},
+    ).with_columns(pl.col("decrease").fill_nan(None))
+
+
+def decreases(evidence: Evidence) -> tuple[Ints, Floats]:
+    """Decrease factor of each clean recovery, and the position of its flow; in the order of flow and time."""
+    recoveries, rounds = evidence.of("recovery"), evidence.rounds
+    if not len(recoveries) or not len(rounds):
+        return np.zeros(0, np.int64), np.zeros(0)
+    length = np.nan_to_num(recoveries.floats("value")) * 1e9
+    episodes = (
+        pl.DataFrame(
+            {
+                "owner": recoveries.owner,
+                "time_ns": recoveries.frame["time_ns"] + pl.Series(length.astype(np.int64)),
+                "before": recoveries.floats("flight"),
+                "broken": recoveries.frame["timeout_follows"].fill_null(False),
+            }
+        )
+        .with_row_index("row")
+        .filter(~pl.col("broken") & (pl.col("before") >= 4))
+    )
+    after = pl.DataFrame(
+        {
+            "owner": rounds.owner,
+            "time_ns": rounds.frame["start_ns"],
+            "after": rounds.floats("flight"),
+            "open": rounds.frame["phase"].cast(pl.String) == "open",
+            "clean": (rounds.frame["lost_segments"] == 0) & (rounds.frame["resent_segments"] == 0),
+            "begins": rounds.frame["start_ns"],
+            "rtt_ns": rounds.floats("rtt_s") * 1e9,
+        }
+    ).sort("time_ns")
+    joined = (
+        episodes.sort("time_ns")
+        .join_asof(after, on="time_ns", by="owner", strategy="forward", check_sortedness=False)
+        .filter(pl.col("open") & pl.col("clean") & (pl.col("begins") - pl.col("time_ns") <= 1.5 * pl.col("rtt_ns")))
+        .sort("row")
+    )
+    return joined["owner"].to_numpy().astype(np.int64), (joined["after"] / joined["before"]).to_numpy()
+
+
+def _class(factor: float) -> str:
+    return "reno" if factor < RENO_BELOW else "cubic" if factor < CUBIC_BELOW else "bbr"
+
+
+def _flat(evidence: Evidence) -> np.ndarray:
+    """Flows whose flight does not grow between losses: pooled slope below 0.2 segments a round, or no stretch to see
+    it."""
+    stretches = slopes(evidence)
+    owner = stretches["owner"].to_numpy().astype(np.int64)
+    top = np.bincount(owner, stretches["top"].to_numpy(), len(evidence))
+    bottom = np.bincount(owner, stretches["bottom"].to_numpy(), len(evidence))
+    flat: np.ndarray = np.abs(top) <= 0.2 * bottom
+    return flat

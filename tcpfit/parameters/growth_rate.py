@@ -1,0 +1,115 @@
+"""b: rounds per segment of window growth in congestion avoidance.
+
+The models let the window grow by one segment every b rounds because a delayed ACK covers b segments and growth counted
+ACKs (Padhye et al. 1998). A sender that counts acknowledged bytes (RFC 3465; Linux) grows by one segment a round
+whatever the receiver does: b is measured, not assumed.
+
+**Estimate**: stretches of at least 4 consecutive rounds, after the flow's first loss, in phase open, without loss,
+resending, idle time or window limit, in congestion avoidance (the flight is at least half of that when the last
+recovery or timeout began, so that slow start after a timeout is left out). Each stretch has a least-squares slope of
+flight on round; b is the inverse of their median weighted by the stretch's sum of squares. Null with fewer than 3
+stretches, fewer than 15 rounds or a slope that is not positive.
+**Interval**: bootstrap over the stretches, of the pooled least-squares slope, placed around the median's.
+**Departures**: a CUBIC window's growth gives a number here too; it is not a b of any model (see `growth.py`).
+**Validation**: tests/parameters/test_windows.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.intervals import Estimate, Floats, Ints, nothing, ratio
+from tcpfit.parameters.runs import run_numbers
+
+STRETCH = 4
+STRETCHES = 3
+ROUNDS = 15
+
+
+def b(evidence: Evidence) -> Estimate:
+    """Rounds per segment of growth of every flow; NaN where the flow shows too little clean growth."""
+    stretches = slopes(evidence)
+    if stretches.is_empty():
+        return nothing(len(evidence))
+    owner: Ints = stretches["owner"].to_numpy().astype(np.int64)
+    top, bottom = stretches["top"].to_numpy(), stretches["bottom"].to_numpy()
+    pooled = ratio(top, bottom, owner, evidence.flow)
+    slope = _weighted_median(top / bottom, bottom, owner, len(evidence))
+    rounds = np.bincount(owner, stretches["rounds"].to_numpy().astype(np.float64), len(evidence))
+    enough = (pooled.n >= STRETCHES) & (rounds >= ROUNDS) & (slope > 0.05)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        steepest, flattest = slope + (pooled.high - pooled.value), slope - (pooled.value - pooled.low)
+        value = np.where(enough, 1 / slope, np.nan)
+        low, high = np.where(enough, 1 / steepest, np.nan), np.where(enough, 1 / np.maximum(flattest, 0.05), np.nan)
+    return Estimate(value, low, high, np.where(enough, pooled.n, 0))
+
+
+def avoidance(evidence: Evidence) -> NDArray[np.bool_]:
+    """Which rounds are clean congestion avoidance."""
+    rounds = evidence.rounds
+    if not len(rounds):
+        return np.zeros(0, np.bool_)
+    open_phase = np.asarray(rounds.frame["phase"].cast(pl.String) == "open", dtype=np.bool_)
+    clean = (rounds.floats("lost_segments") == 0) & (rounds.floats("resent_segments") == 0)
+    clean &= open_phase & ~np.asarray(rounds.frame["limited"].fill_null(False), dtype=np.bool_)
+    clean &= rounds.floats("idle_s") <= 0.1 * np.nan_to_num(rounds.floats("rtt_s"))
+    inside: NDArray[np.bool_] = clean & (rounds.floats("flight") >= 0.5 * last_reaction(evidence) - 0.5)
+    return inside
+
+
+def last_reaction(evidence: Evidence) -> Floats:
+    """Flight at the latest recovery or timeout before each round; infinite before the first one."""
+    rounds = evidence.rounds
+    parts = [evidence.of("recovery"), evidence.first_timeouts]
+    reactions = pl.DataFrame(
+        {
+            "owner": np.concatenate([part.owner for part in parts]),
+            "time_ns": np.concatenate([part.frame["time_ns"].to_numpy() for part in parts]),
+            "flight": np.concatenate([part.floats("flight") for part in parts]),
+        },
+        schema={"owner": pl.Int64, "time_ns": pl.Int64, "flight": pl.Float64},
+    ).sort("time_ns")
+    table = pl.DataFrame({"owner": rounds.owner, "time_ns": rounds.frame["start_ns"]}).with_row_index("row")
+    joined = table.sort("time_ns").join_asof(
+        reactions, on="time_ns", by="owner", strategy="backward", check_sortedness=False
+    )
+    joined = joined.sort("row")
+    flight: Floats = joined["flight"].fill_null(float("inf")).fill_nan(float("inf")).to_numpy()
+    return flight
+
+
+def slopes(evidence: Evidence) -> pl.DataFrame:
+    """The stretches: owner, rounds, and the sums whose quotient `top` / `bottom` is the slope in segments per round."""
+    rounds = evidence.rounds
+    run = run_numbers(rounds.owner, avoidance(evidence))
+    table = pl.DataFrame({"run": run, "owner": rounds.owner, "flight": rounds.floats("flight")})
+    position = pl.int_range(pl.len()).over("run")
+    x = pl.col("x") - pl.col("x").mean()
+    return (
+        table.filter(pl.col("run") >= 0)
+        .with_columns(position.cast(pl.Float64).alias("x"))
+        .group_by("run", maintain_order=True)
+        .agg(
+            pl.col("owner").first(),
+            pl.len().alias("rounds"),
+            (x * pl.col("flight")).sum().alias("top"),
+            (x * x).sum().alias("bottom"),
+        )
+        .filter(pl.col("rounds") >= STRETCH)
+    )
+
+
+def _weighted_median(values: Floats, weights: Floats, owner: Ints, flows: int) -> Floats:
+    order = np.lexsort((values, owner))
+    values, weights, owner = values[order], weights[order], owner[order]
+    cumulated = np.cumsum(weights)
+    total = np.bincount(owner, weights, flows)
+    before = np.concatenate(([0.0], np.cumsum(total)))[:-1]
+    past = cumulated - before[owner] >= 0.5 * total[owner] * (1 - 1e-9)
+    first = past & np.concatenate(([True], (owner[1:] != owner[:-1]) | ~past[:-1]))
+    result = np.full(flows, np.nan)
+    result[owner[first]] = values[first]
+    return result

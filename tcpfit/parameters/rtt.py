@@ -1,0 +1,66 @@
+"""Round-trip times: rtt, rtt_min and rtt_p95, in seconds, as the sender sees them.
+
+**Definitions**: `rtt` is `flows.rtt_mean_s`, the mean over the time with data outstanding; `rtt_min` the smallest
+sample; `rtt_p95` the 95th percentile of the samples.
+**Intervals**: of rtt, a bootstrap over the rounds (in batches of neighbours: a queue makes rounds alike); of rtt_min,
+from below only: with n samples that exceed the path's minimum by an exponential time of the mean excess, the smallest
+one exceeds it by less than 3.69/n of that mean in 97.5 % of cases; of rtt_p95, the order statistics of the rounds'
+times, and never less than the 3 % of the bins the percentile is read from.
+**Validation**: tests/parameters/test_rates.py.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.intervals import Z95, Estimate, Floats, mean
+
+BIN = 1.03
+
+
+def rtt(evidence: Evidence) -> Estimate:
+    """Mean round-trip time."""
+    rounds = evidence.rounds
+    drawn = mean(rounds.floats("rtt_s"), rounds.owner, evidence.flow)
+    value = evidence.column("rtt_mean_s")
+    value = np.where(np.isfinite(value), value, drawn.value)
+    scale = value / drawn.value
+    return Estimate(value, drawn.low * scale, drawn.high * scale, drawn.n)
+
+
+def rtt_min(evidence: Evidence) -> Estimate:
+    """Smallest round-trip time."""
+    value, samples = evidence.column("rtt_min_s"), evidence.column("rtt_samples")
+    excess = np.maximum(evidence.column("rtt_mean_s") - value, 0.0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low = np.where(samples > 1, np.maximum(value - 3.69 * excess / samples, 0.0), np.nan)
+    return Estimate(value, low, np.where(np.isfinite(low), value, np.nan), np.nan_to_num(samples).astype(np.int64))
+
+
+def rtt_p95(evidence: Evidence) -> Estimate:
+    """95th percentile of the round-trip time."""
+    value, rounds = evidence.column("rtt_p95_s"), evidence.rounds
+    times = rounds.floats("rtt_s")
+    known = np.isfinite(times)
+    owner, times = rounds.owner[known], times[known]
+    order = np.lexsort((times, owner))
+    times = times[order]
+    n = np.bincount(owner, minlength=len(evidence)).astype(np.int64)
+    first = np.concatenate(([0], np.cumsum(n)))[:-1]
+    low, high = np.full(len(n), np.nan), np.full(len(n), np.nan)
+    enough = n >= 2
+    if enough.any():
+        spread = Z95 * np.sqrt(0.95 * 0.05 * n)
+
+        def at(rank: Any) -> Floats:
+            inside = np.clip(np.rint(rank).astype(np.int64), 0, np.maximum(n - 1, 0))
+            found: Floats = times[np.minimum(first + inside, len(times) - 1)]
+            return found
+
+        middle = at(0.95 * (n - 1))
+        low = np.where(enough, value * np.minimum(at(0.95 * (n - 1) - spread) / middle, 1 / BIN), np.nan)
+        high = np.where(enough, value * np.maximum(at(0.95 * (n - 1) + spread) / middle, BIN), np.nan)
+    return Estimate(value, low, high, n)

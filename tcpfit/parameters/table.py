@@ -1,0 +1,39 @@
+"""The table of parameters: its columns and its vocabulary of names."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tcpfit.schema import F64, U32, Column
+
+NAMES = {
+    "p": ("", "loss events per segment sent (Parvez et al., section II; RFC 5348, 5.2)"),
+    "p_indication": ("", "loss indications per segment sent: fast recoveries and timeout series (Padhye et al. 1998)"),
+    "q_tilde": ("", "segment losses per segment sent (Parvez et al., eq 30)"),
+    "q": ("", "loss probability of the other segments of a loss event (Parvez et al., section II)"),
+    "m": ("segments", "losses per loss event (Parvez et al., eq 5)"),
+    "rtt": ("s", "mean round-trip time as the sender sees it"),
+    "rtt_min": ("s", "smallest round-trip time"),
+    "rtt_p95": ("s", "95th percentile of the round-trip time"),
+    "rto": ("s", "mean first timeout of a series (T0 of Padhye et al. 1998); replayed (RFC 6298) where none was seen"),
+    "p_to": ("", "share of loss events that ended in a timeout"),
+    "w": ("segments", "mean data in flight (RFC 6675's pipe) when a recovery or a series of timeouts began"),
+    "w_max": ("segments", "window limit of receiver or sender, null where none was reached"),
+    "b": ("rounds/segment", "rounds per segment of window growth in congestion avoidance (Padhye et al. 1998)"),
+    "d": ("segments", "segments that one reordering event delays (Sharma et al.)"),
+    "a_h": ("s", "mean time between reordering events (Sharma et al.)"),
+    "r": ("rounds", "round trips until the ACKs of the late segments arrive (Sharma et al., section III-B)"),
+}
+"""Every parameter: unit ('' for none) and meaning, in the table's order."""
+
+NAME = pl.Enum(list(NAMES))
+
+PARAMETERS = (
+    Column("flow", U32, "", "number of the flow"),
+    Column("name", NAME, "", "name of the parameter"),
+    Column("value", F64, "", "its estimate, in the parameter's unit; null if it cannot be had"),
+    Column("low", F64, "", "lower end of the 95 % interval; null if one observation or none is behind it"),
+    Column("high", F64, "", "upper end of the 95 % interval"),
+    Column("n", U32, "", "observations behind it: events of a rate or a mean, rounds of an RTT, stretches of b"),
+)
+"""Columns of the table that `tcpfit.parameters.estimate` returns."""

@@ -1,0 +1,88 @@
+"""Windows: w, the window at which the sender reacted, and w_max, the limit it ran into.
+
+**Definitions**: `w` is the mean `flight` (RFC 6675's pipe) of the recoveries and of the first timeouts that no
+recovery led to. `w_max` is the median advertised window of the rounds that came within three segments of it (Zhang et
+al. 2002, T-RAT), if at least three rounds did. Otherwise, if a run of 30 rounds without loss keeps a flat flight (80th
+percentile and largest within three segments of the median) well below the advertised window, the sender's own limit:
+the median of that run's second half. Null where neither was reached.
+**Interval**: bootstrap over the events; of w_max the 2.5 and 97.5 percentiles of the rounds it is the median of.
+**Departures**: a flow with a shallow paced bottleneck can look send-limited; the diagnosis tells the two apart, the
+models need only the flat window.
+**Validation**: tests/parameters/test_windows.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.intervals import Estimate, Floats, Ints, mean, nothing
+from tcpfit.parameters.runs import run_numbers
+
+NEAR = 3.0
+FLAT_ROUNDS = 30
+LIMITED_ROUNDS = 3
+
+
+def w(evidence: Evidence) -> Estimate:
+    """Mean data in flight, in segments, when a recovery or a series of timeouts began."""
+    recoveries, timeouts = evidence.of("recovery"), evidence.first_timeouts
+    alone = timeouts.where(np.asarray(timeouts.frame["phase"].cast(pl.String) != "recovery", dtype=np.bool_))
+    owner = np.concatenate((recoveries.owner, alone.owner))
+    flight = np.concatenate((recoveries.floats("flight"), alone.floats("flight")))
+    time = np.concatenate((recoveries.floats("time_ns"), alone.floats("time_ns")))
+    order = np.lexsort((time, owner))
+    return mean(flight[order], owner[order], evidence.flow)
+
+
+def w_max(evidence: Evidence) -> Estimate:
+    """Window limit of receiver or sender in segments, NaN where none was reached."""
+    rounds = evidence.rounds
+    limited = np.asarray(rounds.frame["limited"].fill_null(False), dtype=np.bool_)
+    window = rounds.floats("rwnd")
+    near = limited & np.isfinite(window)
+    received = _median(window[near], rounds.owner[near], len(evidence))
+    received = received.where(received.n >= LIMITED_ROUNDS, nothing(len(evidence)))
+    flight = rounds.floats("flight")
+    quiet = (rounds.floats("lost_segments") == 0) & (rounds.floats("resent_segments") == 0)
+    quiet &= ~limited & (flight < np.nan_to_num(window, nan=np.inf) - NEAR)
+    run = run_numbers(rounds.owner, quiet)
+    flat = _flat(run, flight)
+    sent = _median(flight[flat], rounds.owner[flat], len(evidence))
+    return received.where(np.isfinite(received.value), sent)
+
+
+def _flat(run: Ints, flight: Floats) -> np.ndarray:
+    """Rounds of the second half of each run that is long enough and flat."""
+    table = pl.DataFrame({"run": run, "flight": flight}).with_row_index("row").filter(pl.col("run") >= 0)
+    position, length = pl.int_range(pl.len()).over("run"), pl.len().over("run")
+    table = table.filter((length >= FLAT_ROUNDS) & (position >= length // 2))
+    middle = pl.col("flight").median().over("run")
+    table = table.filter(
+        (pl.col("flight").max().over("run") - middle < NEAR)
+        & (middle - pl.col("flight").quantile(0.2).over("run") < NEAR)
+        & (middle > 2 * NEAR)
+    )
+    chosen = np.zeros(len(run), np.bool_)
+    chosen[table["row"].to_numpy()] = True
+    return chosen
+
+
+def _median(values: Floats, owner: Ints, flows: int) -> Estimate:
+    table = (
+        pl.DataFrame({"owner": owner, "value": values})
+        .group_by("owner")
+        .agg(
+            pl.col("value").median().alias("middle"),
+            pl.col("value").quantile(0.025).alias("low"),
+            pl.col("value").quantile(0.975).alias("high"),
+            pl.len().alias("n"),
+        )
+    )
+    result = nothing(flows)
+    value, low, high, n = result.value.copy(), result.low.copy(), result.high.copy(), result.n.copy()
+    at = table["owner"].to_numpy()
+    value[at], n[at] = table["middle"].to_numpy(), table["n"].to_numpy()
+    low[at], high[at] = table["low"].to_numpy(), table["high"].to_numpy()
+    return Estimate(value, low, high, n)
