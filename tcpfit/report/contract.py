@@ -17,30 +17,13 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 import tcpfit
+from tcpfit import parameters
+from tcpfit.parameters import NAMES
+from tcpfit.parameters.evidence import Evidence
 from tcpfit.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
-
-PARAMETERS = (
-    "p",
-    "p_indication",
-    "q_tilde",
-    "q",
-    "m",
-    "rtt",
-    "rtt_min",
-    "rtt_p95",
-    "rto",
-    "p_to",
-    "w",
-    "w_max",
-    "b",
-    "d",
-    "a_h",
-    "r",
-)
-"""Parameters that every flow has a place for; others that were estimated follow."""
 
 COUNTS = (
     "data_segments",
@@ -142,7 +125,7 @@ def share(hits: int, trials: int) -> dict[str, float | None]:
 
 def flow_facts(analysis: Analysis) -> list[dict[str, Any]]:
     """FLOW objects, the largest flow first."""
-    parameters = _parameters(analysis.parameters)
+    estimates = _parameters(analysis.parameters)
     models = _models(analysis.ranking)
     verdicts = {row["flow"]: row for row in rows(analysis.verdicts)}
     series = timeout_sequences(analysis.events)
@@ -152,7 +135,7 @@ def flow_facts(analysis: Analysis) -> list[dict[str, Any]]:
     return [
         _flow(
             flows[number],
-            parameters.get(number, {}),
+            estimates.get(number, {}),
             models.get(number, []),
             verdicts.get(number),
             series.get(number, []),
@@ -193,7 +176,7 @@ def timeout_sequences(events: pl.DataFrame) -> dict[int, list[int]]:
 
 def _flow(
     row: dict[str, Any],
-    parameters: dict[str, dict[str, Any]],
+    estimates: dict[str, dict[str, Any]],
     models: list[dict[str, Any]],
     verdict: dict[str, Any] | None,
     series: list[int],
@@ -225,7 +208,7 @@ def _flow(
         "congestion_control": {"family": control.get("family", "unknown"), "confidence": control.get("confidence")},
         "counts": {name: row[name] for name in COUNTS} | {"timeout_sequences": series},
         "count_ranges": ranges,
-        "parameters": {name: parameters.get(name, NO_ESTIMATE) for name in (*PARAMETERS, *parameters)},
+        "parameters": {name: estimates.get(name, NO_ESTIMATE) for name in (*NAMES, *estimates)},
         "observed": {name: observed.get(name) for name in OBSERVED},
         "models": models,
         "verdict": {
@@ -256,11 +239,13 @@ def _models(table: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
 
 
 def _observed(analysis: Analysis) -> dict[int, dict[str, Any]]:
-    return {}
+    table = parameters.observed(analysis.flows)
+    return {row["flow"]: row for row in rows(table)}
 
 
 def _congestion_control(analysis: Analysis) -> dict[int, dict[str, Any]]:
-    return {}
+    table = parameters.families(Evidence(analysis.flows, analysis.events, analysis.rounds))
+    return {row["flow"]: row for row in rows(table)}
 
 
 def flat_rows(analysis: Analysis) -> list[dict[str, Any]]:
@@ -275,12 +260,12 @@ def flat_rows(analysis: Analysis) -> list[dict[str, Any]]:
                 row |= {f"{key}.{inner}": _cell(item) for inner, item in value.items()}
             else:
                 row[key] = value
-        for name in PARAMETERS:
+        for name in NAMES:
             estimate = flow["parameters"][name]
             row |= {name: estimate["value"], f"{name}.low": estimate["low"], f"{name}.high": estimate["high"]}
         low, high = flow["count_ranges"].get("lost_segments", (flow["counts"]["lost_segments"],) * 2)
         row |= {"lost_segments.low": low, "lost_segments.high": high}
-        best = next((model for model in flow["models"] if model["rank"] == 1), {})
+        best: dict[str, Any] = next((model for model in flow["models"] if model["rank"] == 1), {})
         row |= {f"best.{key}": best.get(key) for key in ("name", "predicted_bps", "predicted_time_s", "log_ratio")}
         row |= {"verdict": flow["verdict"]["state"], "verdict.models": _cell(flow["verdict"]["models"])}
         flat.append(row)

@@ -2,34 +2,9 @@
 
 from __future__ import annotations
 
+from tcpfit.parameters import NAMES
+
 NONE = "-"
-
-UNITS = {
-    "rtt": "s",
-    "rtt_min": "s",
-    "rtt_p95": "s",
-    "rto": "s",
-    "a_h": "s",
-}
-
-MEANINGS = {
-    "p": "loss events per segment",
-    "p_indication": "recoveries and timeout series per segment",
-    "q_tilde": "losses per segment",
-    "q": "loss of the other segments of an event",
-    "m": "losses per loss event",
-    "rtt": "round-trip time, mean",
-    "rtt_min": "round-trip time, smallest",
-    "rtt_p95": "round-trip time, 95th percentile",
-    "rto": "first timeout of a series",
-    "p_to": "loss events that ended in a timeout",
-    "w": "window when loss was felt, segments",
-    "w_max": "window limit, segments",
-    "b": "segments a round trip of growth takes",
-    "d": "reordering depth, segments",
-    "a_h": "time between reordering events",
-    "r": "round trips until late ACKs arrive",
-}
 
 
 def rate(bps: float | None) -> str:
@@ -90,8 +65,15 @@ def significant(value: float) -> str:
 
 
 def quantity(name: str, value: float | None) -> str:
-    """The value of a parameter with its unit."""
-    return seconds(value) if UNITS.get(name) == "s" else number(value)
+    """The value of a parameter with its unit, where that is a time."""
+    unit, _ = NAMES.get(name, ("", ""))
+    return seconds(value) if unit == "s" else number(value)
+
+
+def meaning(name: str) -> str:
+    """What a parameter is, without its source."""
+    _, text = NAMES.get(name, ("", ""))
+    return text.split(" (")[0].split(";")[0]
 
 
 def endpoint(address: str, port: int) -> str:

@@ -1,0 +1,78 @@
+"""Decoded segments on their way into the engine's tracker, a batch at a time, so that memory stays bounded."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import polars as pl
+
+from tcpfit import engine
+from tcpfit.readers import Reading, Settings
+from tcpfit.schema import polars_schema
+
+BATCH = 1 << 15
+
+
+class Segment(NamedTuple):
+    """A row of `tcpfit.schema.SEGMENTS`, in its order."""
+
+    frame: int
+    time_ns: int
+    src: str
+    dst: str
+    src_port: int
+    dst_port: int
+    seq: int
+    ack: int
+    flags: int
+    window: int
+    payload: int
+    wire_bytes: int
+    ip_id: int | None
+    ttl: int
+    ecn: int
+    checksum: int
+    direction: int
+    mss: int | None
+    window_scale: int | None
+    sack_permitted: bool
+    tsval: int | None
+    tsecr: int | None
+    sack: list[int]
+
+
+class Batches:
+    """Takes segments in the capture's order and gives the tables at the end.
+
+    The span of time that the settings ask for is cut here, since it counts from the capture's first packet, of
+    whatever protocol, which the tracker does not see.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._tracker = engine.Tracker(vantage=settings.vantage, filter=settings.filter)
+        self._from_s, self._to_s = settings.from_s, settings.to_s
+        self._schema = polars_schema("segments")
+        self._rows: list[Segment] = []
+
+    def wanted(self, time_ns: int, first_ns: int) -> bool:
+        """Whether a packet of that time lies in the span that was asked for."""
+        if self._from_s is not None and time_ns < first_ns + round(self._from_s * 1e9):
+            return False
+        return self._to_s is None or time_ns <= first_ns + round(self._to_s * 1e9)
+
+    def add(self, segment: Segment) -> None:
+        """Take the next segment."""
+        self._rows.append(segment)
+        if len(self._rows) >= BATCH:
+            self._push()
+
+    def finish(self, facts: dict[str, Any]) -> Reading:
+        """Settle what is open; `facts` is what the reader knows of the capture."""
+        if self._rows:
+            self._push()
+        result = self._tracker.finish()
+        return Reading(dict(result.capture) | facts, engine.frames(result))
+
+    def _push(self) -> None:
+        self._tracker.push(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
+        self._rows = []

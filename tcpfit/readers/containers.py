@@ -1,0 +1,319 @@
+"""pcap and pcapng in Python: bytes become packets, numbered as Wireshark numbers them.
+
+Damage ends a capture with a warning; the packets before it are good. Sources: draft-ietf-opsawg-pcap,
+draft-ietf-opsawg-pcapng.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tcpfit.exceptions import CaptureError
+from tcpfit.readers.files import Stream
+
+MAX_RECORD = 1 << 20
+
+LINK_TYPES = {
+    0: "NULL",
+    1: "EN10MB",
+    9: "PPP",
+    12: "RAW",
+    14: "RAW",
+    50: "PPP_SERIAL",
+    101: "RAW",
+    104: "C_HDLC",
+    105: "IEEE802_11",
+    108: "LOOP",
+    113: "LINUX_SLL",
+    127: "IEEE802_11_RADIO",
+    147: "USER0",
+    149: "USER2",
+    189: "USB_LINUX",
+    220: "USB_LINUX_MMAPPED",
+    228: "IPV4",
+    229: "IPV6",
+    239: "NFLOG",
+    258: "PKTAP",
+    276: "LINUX_SLL2",
+}
+
+INBOUND, OUTBOUND = 1, 2
+
+# magic, as it lies in the file: byte order, nanoseconds, Kuznetzov's longer record header
+PCAP_MAGICS = {
+    b"\xa1\xb2\xc3\xd4": (">", False, False),
+    b"\xd4\xc3\xb2\xa1": ("<", False, False),
+    b"\xa1\xb2\x3c\x4d": (">", True, False),
+    b"\x4d\x3c\xb2\xa1": ("<", True, False),
+    b"\xa1\xb2\xcd\x34": (">", False, True),
+    b"\x34\xcd\xb2\xa1": ("<", False, True),
+}
+
+SECTION, INTERFACE, OBSOLETE_PACKET, SIMPLE_PACKET, STATISTICS, ENHANCED_PACKET = 0x0A0D0D0A, 1, 2, 3, 5, 6
+TSRESOL, TSOFFSET, EPB_FLAGS = 9, 14, 2
+
+
+class Packet(NamedTuple):
+    """One packet of a capture."""
+
+    frame: int
+    time_ns: int
+    link_type: int
+    wire_len: int
+    direction: int
+    data: bytes
+
+
+@dataclass
+class Facts:
+    """What is known of a capture besides its packets; complete when the packets have been read."""
+
+    format: str
+    compression: str | None
+    link_types: list[int] = field(default_factory=list)
+    packets: int = 0
+    wire_bytes: int = 0
+    first_ns: int | None = None
+    start_ns: int | None = None
+    end_ns: int | None = None
+    warnings: list[str] = field(default_factory=list)
+
+
+class Damage(Exception):
+    """The capture cannot be read any further; the message says why."""
+
+
+class _End(Exception):
+    """The capture ended where a record could begin."""
+
+
+def name_of(link_type: int) -> str:
+    """tcpdump's name of a link type."""
+    return LINK_TYPES.get(link_type, f"LINKTYPE_{link_type}")
+
+
+def open_capture(stream: Stream, path: str) -> tuple[Facts, Iterator[Packet]]:
+    """Tell the format by its magic; the packets are read as they are asked for.
+
+    Raises CaptureError where the bytes are neither pcap nor pcapng.
+    """
+    magic = stream.take(4)
+    place = "standard input" if path == "-" else path
+    if stream.damage:
+        raise CaptureError(f"{place}: {stream.damage}; copy or compress it again")
+    if not magic:
+        raise CaptureError(f"{place}: empty file (0 bytes), no capture in it; capture or copy it again")
+    if magic in PCAP_MAGICS:
+        return _open_pcap(stream, place, magic)
+    if magic == b"\x0a\x0d\x0d\x0a":
+        facts = Facts("pcapng", stream.compression)
+        return facts, _counted(facts, stream, _Pcapng(stream, facts).records())
+    found = f"it begins {magic.hex(' ')}"
+    raise CaptureError(
+        f"{place}: in no format that tcpfit reads ({found}); if Wireshark opens it, convert it with editcap"
+    )
+
+
+class _Record(NamedTuple):
+    time_ns: int
+    link_type: int
+    wire_len: int
+    direction: int
+    data: bytes
+
+
+def _counted(facts: Facts, stream: Stream, records: Iterator[_Record | None]) -> Iterator[Packet]:
+    """Number the packets and keep the facts; damage becomes a warning."""
+    undescribed: list[int] = []
+    try:
+        for record in records:
+            facts.packets += 1
+            if record is None:
+                undescribed.append(facts.packets)
+                continue
+            facts.wire_bytes += record.wire_len
+            time = record.time_ns
+            if facts.first_ns is None or facts.start_ns is None or facts.end_ns is None:
+                facts.first_ns = facts.start_ns = facts.end_ns = time
+            facts.start_ns, facts.end_ns = min(facts.start_ns, time), max(facts.end_ns, time)
+            yield Packet(facts.packets, *record)
+        damage = stream.damage
+    except Damage as error:
+        damage = stream.damage or str(error)
+    if undescribed:
+        times = f" ({len(undescribed)} times)" if len(undescribed) > 1 else ""
+        sentence = "packet of an interface that was not described; packet skipped"
+        facts.warnings.append(f"frame {undescribed[0]}: {sentence}{times}")
+    if damage:
+        facts.warnings.append(f"frame {facts.packets + 1} (byte {stream.offset}): {damage}; the capture ends here")
+
+
+def _whole(stream: Stream, count: int, what: str) -> bytes:
+    """Exactly so many bytes; at the end of the stream there may be none, which ends the capture."""
+    got = stream.take(count)
+    if len(got) == count:
+        return got
+    if not got and what.endswith("header"):
+        raise _End
+    raise Damage(f"{what} cut, {len(got)} of {count} bytes")
+
+
+def _open_pcap(stream: Stream, place: str, magic: bytes) -> tuple[Facts, Iterator[Packet]]:
+    order, nanoseconds, modified = PCAP_MAGICS[magic]
+    rest = stream.take(20)
+    if len(rest) < 20:
+        raise CaptureError(f"{place}: pcap file header cut, {4 + len(rest)} of 24 bytes; copy the capture again")
+    link_type = struct.unpack(f"{order}I", rest[16:])[0] & 0xFFFF
+    facts = Facts("pcap", stream.compression, [link_type])
+    return facts, _counted(facts, stream, _pcap_records(stream, order, nanoseconds, modified, link_type))
+
+
+def _pcap_records(stream: Stream, order: str, nanoseconds: bool, modified: bool, link_type: int) -> Iterator[_Record]:
+    header = struct.Struct(f"{order}IIII")
+    factor = 1 if nanoseconds else 1000
+    while True:
+        try:
+            fields = _whole(stream, 24 if modified else 16, "record header")
+        except _End:
+            return
+        seconds, fraction, captured, wire_len = header.unpack_from(fields)
+        if captured > MAX_RECORD:
+            raise Damage(f"record length {captured} is beyond {MAX_RECORD}, the capture is damaged")
+        data = _whole(stream, captured, "record")
+        direction = {0: INBOUND, 4: OUTBOUND}.get(fields[22], 0) if modified else 0
+        yield _Record(seconds * 1_000_000_000 + fraction * factor, link_type, wire_len, direction, data)
+
+
+class _Interface(NamedTuple):
+    link_type: int
+    snaplen: int
+    units_per_second: int
+    offset_s: int
+
+
+class _Pcapng:
+    """Sections, interfaces and packets of a pcapng stream whose first four bytes have been taken."""
+
+    def __init__(self, stream: Stream, facts: Facts) -> None:
+        self._stream, self._facts = stream, facts
+        self._order = "<"
+        self._interfaces: list[_Interface] = []
+        self._last_ns = 0
+
+    def records(self) -> Iterator[_Record | None]:
+        self._section()
+        while True:
+            try:
+                head = _whole(self._stream, 4, "block header")
+            except _End:
+                return
+            if head == b"\x0a\x0d\x0d\x0a":
+                self._section()
+                continue
+            kind = self._u32(head)
+            body = self._body(self._length(self._stream.take(4)), kind)
+            if kind == INTERFACE:
+                self._interface(body)
+            elif kind in (ENHANCED_PACKET, OBSOLETE_PACKET, SIMPLE_PACKET):
+                yield self._packet(kind, body)
+
+    def _u32(self, data: bytes, at: int = 0) -> int:
+        value: int = struct.unpack_from(f"{self._order}I", data, at)[0]
+        return value
+
+    def _length(self, field: bytes) -> int:
+        if len(field) < 4:
+            raise Damage(f"block header cut, {4 + len(field)} of 8 bytes")
+        length = self._u32(field)
+        if length < 12 or length % 4 or length > MAX_RECORD + 4096:
+            raise Damage(f"block length {length} is impossible, the capture is damaged")
+        return length
+
+    def _body(self, length: int, kind: int) -> bytes:
+        body = _whole(self._stream, length - 8, f"block of type {kind}")
+        if self._u32(body, len(body) - 4) != length:
+            raise Damage(f"block length {length} at its start, {self._u32(body, len(body) - 4)} at its end")
+        least = {INTERFACE: 8, SIMPLE_PACKET: 4, ENHANCED_PACKET: 20, OBSOLETE_PACKET: 20}.get(kind, 0)
+        if len(body) - 4 < least:
+            raise Damage(f"block of type {kind} cut short")
+        return body[:-4]
+
+    def _section(self) -> None:
+        length_field, byte_order = self._stream.take(4), self._stream.take(4)
+        if len(byte_order) < 4:
+            raise Damage("section header cut")
+        if byte_order == b"\x1a\x2b\x3c\x4d":
+            self._order = ">"
+        elif byte_order == b"\x4d\x3c\x2b\x1a":
+            self._order = "<"
+        else:
+            raise Damage(f"section header with byte-order magic {byte_order.hex()}")
+        length = self._length(length_field)
+        _whole(self._stream, length - 12, "section")
+        self._interfaces = []
+
+    def _options(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        at = 0
+        while at + 4 <= len(data):
+            code, length = struct.unpack_from(f"{self._order}HH", data, at)
+            if code == 0:
+                return
+            yield code, data[at + 4 : at + 4 + length]
+            at += 4 + (length + 3 & ~3)
+
+    def _interface(self, body: bytes) -> None:
+        link_type, snaplen = struct.unpack_from(f"{self._order}HxxI", body)
+        units, offset = 1_000_000, 0
+        for code, value in self._options(body[8:]):
+            if code == TSRESOL and len(value) >= 1:
+                units = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
+            elif code == TSOFFSET and len(value) >= 8:
+                offset = struct.unpack_from(f"{self._order}q", value)[0]
+        self._interfaces.append(_Interface(link_type, snaplen, units, offset))
+        if link_type not in self._facts.link_types:
+            self._facts.link_types.append(link_type)
+
+    def _packet(self, kind: int, body: bytes) -> _Record | None:
+        if kind == SIMPLE_PACKET:
+            if not self._interfaces:
+                return None
+            interface = self._interfaces[0]
+            wire_len = self._u32(body)
+            captured = min(wire_len, interface.snaplen or wire_len, len(body) - 4)
+            return _Record(self._last_ns, interface.link_type, wire_len, 0, body[4 : 4 + captured])
+        if kind == OBSOLETE_PACKET:
+            number = struct.unpack_from(f"{self._order}H", body)[0]
+        else:
+            number = self._u32(body)
+        if number >= len(self._interfaces):
+            return None
+        interface = self._interfaces[number]
+        high, low, captured, wire_len = struct.unpack_from(f"{self._order}IIII", body, 4)
+        data = body[20 : 20 + captured]
+        if len(data) < captured:
+            raise Damage(f"packet of {captured} bytes in a block that holds {len(body) - 20}")
+        direction = 0
+        for code, value in self._options(body[20 + (captured + 3 & ~3) :]):
+            if code == EPB_FLAGS and len(value) >= 4:
+                direction = {1: INBOUND, 2: OUTBOUND}.get(self._u32(value) & 3, 0)
+        units = high << 32 | low
+        time_ns = interface.offset_s * 1_000_000_000 + units * 1_000_000_000 // interface.units_per_second
+        self._last_ns = time_ns
+        return _Record(time_ns, interface.link_type, wire_len, direction, data)
+
+
+def facts_of(facts: Facts) -> dict[str, Any]:
+    """The facts under the names that the engine uses."""
+    return {
+        "format": facts.format,
+        "compression": facts.compression,
+        "link_types": [name_of(link_type) for link_type in facts.link_types],
+        "packets": facts.packets,
+        "bytes": facts.wire_bytes,
+        "start_ns": facts.start_ns,
+        "end_ns": facts.end_ns,
+        "warnings": list(facts.warnings),
+    }

@@ -1,0 +1,31 @@
+"""The pure Python reader: slow, short, and independent of the engine's decoders, which are compared with it."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from tcpfit.readers import Reading, Settings
+from tcpfit.readers.batches import Batches
+from tcpfit.readers.containers import facts_of, open_capture
+from tcpfit.readers.decode import Skipped, segment
+from tcpfit.readers.files import Stream
+
+
+def read(path: str, settings: Settings) -> Reading:
+    """Read a capture in Python; see `tcpfit.readers.read`."""
+    batches = Batches(settings)
+    skipped: Counter[str] = Counter()
+    stream = Stream(path, settings.progress)
+    try:
+        facts, packets = open_capture(stream, path)
+        for packet in packets:
+            assert facts.first_ns is not None
+            if not batches.wanted(packet.time_ns, facts.first_ns):
+                continue
+            try:
+                batches.add(segment(packet))
+            except Skipped as reason:
+                skipped[str(reason)] += 1
+        return batches.finish(facts_of(facts) | {"skipped": dict(sorted(skipped.items()))})
+    finally:
+        stream.close()
