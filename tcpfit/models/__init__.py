@@ -1,0 +1,47 @@
+"""Throughput models of TCP: one paper's law a file, as functions of measured parameters and as regressors.
+
+>>> import tcpfit.models
+>>> float(tcpfit.models.get("mathis").predict(p=0.01, rtt=0.1).round(2))
+122.47
+
+Rates are segments/s, times seconds, windows segments. Only numpy is imported; scipy where a model or a fit needs it.
+"""
+
+from __future__ import annotations
+
+from tcpfit.exceptions import InvalidParameter
+from tcpfit.models.base import Assumption, Model, Parameter
+from tcpfit.models.mathis import Mathis
+from tcpfit.models.newreno_full import NewRenoFull
+from tcpfit.models.newreno_noto import NewRenoNoTO
+from tcpfit.models.pftk_approx import PFTKApprox
+from tcpfit.models.pftk_full import PFTKFull
+from tcpfit.models.pftk_simple import PFTKSimple
+from tcpfit.models.reordering_goodput import ReorderingGoodput
+from tcpfit.models.sikdar_sack import SikdarSack
+
+_CLASSES: tuple[type[Model], ...] = (  # in the order of the JSON contract
+    Mathis,
+    PFTKSimple,
+    PFTKApprox,
+    PFTKFull,
+    NewRenoNoTO,
+    NewRenoFull,
+    SikdarSack,
+    ReorderingGoodput,
+)
+
+__all__ = ["Assumption", "Model", "Parameter", "catalogue", "get", *(cls.__name__ for cls in _CLASSES)]
+
+
+def catalogue() -> dict[str, Model]:
+    """Every model under its name, with its default conventions; new objects at each call."""
+    return {cls.name: cls() for cls in _CLASSES}
+
+
+def get(name: str) -> Model:
+    """The model of that name, with its default conventions."""
+    for cls in _CLASSES:
+        if cls.name == name:
+            return cls()
+    raise InvalidParameter(f"There is no model {name!r}; known are {', '.join(cls.name for cls in _CLASSES)}.")

@@ -1,0 +1,113 @@
+"""What both NewReno models of Parvez et al. share: the peak window W(p, q) and the ways to q.
+
+**Symbols** p: loss events per segment (1, column `p`); q: loss probability of the other segments of a loss event (1,
+`q`); q_tilde: losses per segment (1, `q_tilde`); m: losses per loss event (1, `m`); W: mean peak window (segments).
+
+**Domain** 0 < p <= 1, 0 <= q <= 1. W falls with p from infinity to 1.18 at p = 1, q = 0.
+
+**Departures** Equation 14 is kept as the model, for the paper says that W comes from it; it is not the root of 7 =
+13. Dropping delta from 7 = 13 gives -7p and 73p where 14 has -5p and 49p: 14 solves a quadratic with one W/2 less,
+and drops O(q) under the root (W 14.77 against 14.33 at p = q = 0.01). `exact_window` is the root of 7 = 13. Equation
+30 is clipped to [0, 1]; with one loss per event or fewer q is 0.
+
+**Validation** `tests/models/test_model_values.py` (rows `parvez_W`, `parvez_W_exact`, `parvez_q.eq30`, `parvez_q.self`);
+`test_model_derivations.py` puts the exact root back into 7 and 13.
+
+**Reference** Parvez, Mahanti, Williamson: An Analytic Throughput Model for TCP NewReno, IEEE/ACM ToN 18(2), 2010,
+doi:10.1109/TNET.2009.2030889.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tcpfit.models.base import Array, Parameter
+
+
+def losses_per_event(W: Array, q: Array) -> Array:
+    # (5) E[m] = 1 + W q
+    return 1 + W * q
+
+
+def burst_segments(W: Array, q: Array) -> Array:
+    # (6) delta = W^2 q / (1 + W q)
+    return W**2 * q / losses_per_event(W, q)
+
+
+def period_segments(p: Array, W: Array, q: Array) -> Array:
+    # (7) S_CAFR = 1/p + delta
+    return 1 / p + burst_segments(W, q)
+
+
+def fluid_period_segments(W: Array, q: Array) -> Array:
+    # (13) S_CAFR = (3/8 + q/2 - q^2/2) W^2 + (7/4 - 5q/2 + 3q^2/2) W - (1 - 2q + q^2)
+    a, b, c = _coefficients(q)
+    return (a * W + b) * W - c
+
+
+def printed_window(p: Array, q: Array) -> Array:
+    # (14) W = (10 p q - 5 p + sqrt(p (24 + 32 q + 49 p))) / (p (3 + 4 q)), numerator and denominator divided by p
+    return np.asarray((10 * q - 5 + np.sqrt((24 + 32 * q) / p + 49)) / (3 + 4 * q))
+
+
+def exact_window(p: Array, q: Array) -> Array:
+    # root of (7) = (13) by Newton's method; their difference rises with W, so there is one root
+    a, b, c = _coefficients(q)
+    W = np.sqrt((1 / p + c) / a) + 2 / (3 + 4 * q)  # an upper bound within a few segments
+    for _ in range(50):
+        m = losses_per_event(W, q)
+        excess = (a * W + b) * W - c - 1 / p - W**2 * q / m
+        step = excess / (2 * a * W + b - 1 + 1 / m**2)
+        W = np.maximum(W - step, 0.1 * W)
+        if not np.any(np.abs(step) > 1e-14 * W):
+            break
+    return np.asarray(W)
+
+
+WINDOWS: dict[str, Callable[[Array, Array], Array]] = {"eq14": printed_window, "exact": exact_window}
+
+
+def q_from_rates(q_tilde: Array, p: Array, window: str = "eq14") -> Array:
+    # (30) q = (q_tilde/p - 1) / (W - 1), W at q = q_tilde
+    W = WINDOWS[window](p, np.minimum(q_tilde, 1.0))
+    return np.clip((q_tilde / p - 1) / (W - 1), 0.0, 1.0)
+
+
+def q_self_consistent(q_tilde: Array, p: Array, window: str = "eq14") -> Array:
+    # q (W(p, q) - 1) = q_tilde/p - 1, by bisection: the left side rises with q
+    excess = q_tilde / p - 1
+    low, high = np.zeros(np.broadcast(q_tilde, p).shape), np.ones(np.broadcast(q_tilde, p).shape)
+    for _ in range(55):
+        middle = (low + high) / 2
+        short = middle * (WINDOWS[window](p, middle) - 1) < excess
+        low, high = np.where(short, middle, low), np.where(short, high, middle)
+    q = np.where(WINDOWS[window](p, np.ones_like(p)) - 1 <= excess, 1.0, (low + high) / 2)
+    return np.where(excess <= 0, 0.0, q)
+
+
+Q_RULES = ("measured", "eq30", "self", "homogeneous")
+
+
+def q_parameters(q_from: str) -> tuple[Parameter, ...]:
+    """The parameter that the rule for q needs, if any."""
+    if q_from == "measured":
+        meaning = "loss probability of the other segments of a loss event"
+        return (Parameter("q", "1", meaning, None, "q", high=1.0),)
+    if q_from in ("eq30", "self"):
+        return (Parameter("q_tilde", "1", "losses per segment sent", None, "q_tilde", high=1.0),)
+    return ()
+
+
+def resolve_q(a: dict[str, Array], q_from: str, window: str) -> Array:
+    """q by the chosen rule: as measured, by (30), self-consistently, or q = p."""
+    if q_from == "measured":
+        return a["q"]
+    if q_from == "homogeneous":
+        return a["p"]
+    return (q_from_rates if q_from == "eq30" else q_self_consistent)(a["q_tilde"], a["p"], window)
+
+
+def _coefficients(q: Array) -> tuple[Array, Array, Array]:
+    return 3 / 8 + q / 2 - q**2 / 2, 7 / 4 - 5 * q / 2 + 3 * q**2 / 2, (1 - q) ** 2
