@@ -1,0 +1,364 @@
+//! Why a segment was sent again, and the episodes of loss recovery that follow from it.
+//!
+//! ```text
+//!            third duplicate ACK, SACK or RACK                 timer
+//!  open -------------------------------------> recovery ----------------> loss
+//!    ^ <---- left edge reaches `recover`, or the     |                     |  timer: back-off + 1
+//!    |       original turns out to have arrived      |                     |
+//!    +-----------------------------------------------+---------------------+
+//! ```
+//! RFC 5681 (3.2), RFC 6582 (3.2) and RFC 6675 (5) for recovery, RFC 6298 (5) for the timer, RFC 8985 for RACK and the
+//! tail loss probe, RFC 5827 for early retransmit. Senders differ, so each rule asks what the capture shows (how long the
+//! silence was, whether an ACK had just come, whether something sent later had arrived) and none asks who the sender is.
+//!
+//! At a capture point away from the sender the moment at which an ACK reached it is an estimate; then "an ACK had just
+//! come" is taken loosely. A resend that nobody could see (lost before the capture point, no usable IP identification)
+//! has no cause here.
+
+use crate::flow::scoreboard::{segments, Transmission};
+use crate::flow::sender::{Ack, Sender, Sent};
+use crate::flow::sequence::offset;
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
+
+/// Share of the replayed timer that must have passed for a resend to be the timer's.
+const TIMER_SHARE: f64 = 0.85;
+/// No timer runs shorter than this on any stack in use (RFC 6298 asks for 1 s, Linux takes 200 ms, FreeBSD 30 ms).
+const SHORTEST_TIMER_S: f64 = 0.15;
+/// In recovery a resend without an ACK for this long was not answered to one.
+const RECOVERY_SILENCE_S: f64 = 0.05;
+/// Duplicate ACKs, or SACKed segments above, that trigger a fast retransmit (RFC 5681, 3.2).
+const DUPTHRESH: u32 = 3;
+
+#[derive(Clone, Debug)]
+pub struct Episodes {
+    pub phase: Phase,
+    /// RFC 6582's recover: highest byte sent when the episode began.
+    recover: u64,
+    opened: Option<Opened>,
+    /// Transmission order when the episode began.
+    order: u64,
+    /// Left edge at the last expiry, and how many expiries it has seen.
+    timer_una: u64,
+    backoff: u32,
+    /// Left edge when the last tail loss probe was sent.
+    probe_una: u64,
+    pub recoveries: u64,
+    pub timeouts: u64,
+    pub probes: u64,
+}
+
+#[derive(Clone, Debug)]
+struct Opened {
+    time_ns: i64,
+    frame: u64,
+    cause_frame: u64,
+    left: u64,
+    reason: Reason,
+    flight: f64,
+    resent: u32,
+}
+
+impl Default for Episodes {
+    fn default() -> Self {
+        Self {
+            phase: Phase::Open,
+            recover: 0,
+            opened: None,
+            order: 0,
+            timer_una: u64::MAX,
+            backoff: 0,
+            probe_una: u64::MAX,
+            recoveries: 0,
+            timeouts: 0,
+            probes: 0,
+        }
+    }
+}
+
+/// What the rules ask about a resend.
+struct Question {
+    head: bool,
+    tail: bool,
+    /// Transmissions of the unit so far, and the last of them.
+    copies: usize,
+    last: Transmission,
+    sacked: bool,
+    /// Segments SACKed above it.
+    sacked_above: u32,
+    since_ack_s: f64,
+    since_sent_s: f64,
+    since_advance_s: f64,
+    /// Since the timer was last started: an advance of the left edge or the last transmission of the head.
+    timer_s: f64,
+    /// An ACK had just come.
+    clocked: bool,
+}
+
+impl Sender {
+    fn question(&mut self, sent: &Sent) -> Option<Question> {
+        let range = self.board.cut(sent.left.max(self.una), sent.right);
+        let unit = self.board.units.get(range.start).filter(|_| !range.is_empty())?;
+        let seconds = |from: i64| (sent.time_ns - from) as f64 / 1e9;
+        let head = unit.left == self.una;
+        let last = *unit.last();
+        let sacked_above = if self.sacked > 0 {
+            let above = self.board.units.iter().skip(range.end).filter(|u| u.sacked_ns != 0);
+            above.map(|u| segments(u.right - u.left, self.smss)).sum()
+        } else {
+            0
+        };
+        let head_last = self.board.units.front().map_or(i64::MIN / 2, |u| u.last().time_ns);
+        Some(Question {
+            head,
+            tail: sent.right >= self.nxt,
+            copies: unit.transmissions(),
+            sacked: unit.sacked_ns != 0,
+            sacked_above,
+            since_ack_s: seconds(self.last_ack_ns),
+            since_sent_s: seconds(self.last_sent_ns),
+            since_advance_s: seconds(self.last_advance_ns),
+            timer_s: seconds(self.last_advance_ns.max(head_last)),
+            clocked: sent.time_ns - self.last_ack_ns <= self.clock_tolerance_ns(),
+            last,
+        })
+    }
+
+    /// Labels a resend, moves the episode on and gives out its events.
+    pub fn on_resend(&mut self, sent: &Sent, sink: &mut dyn Sink) -> Reason {
+        let Some(question) = self.question(sent) else {
+            self.resend_event(sent, None, Reason::Unneeded, sink);
+            self.fates.unneeded(sent, self.smss, sink);
+            return Reason::Unneeded;
+        };
+        let reason = self.label(&question);
+        match reason {
+            Reason::Rto => self.on_timeout(sent, &question, sink),
+            Reason::Tlp => self.on_probe(sent, &question, sink),
+            Reason::FastDupthresh | Reason::FastRack | Reason::EarlyRetransmit => {
+                self.close_episode(sent.time_ns, false, sink);
+                self.open_episode(Phase::Recovery, sent, &question, reason);
+                self.episodes.recoveries += 1;
+            }
+            _ => {}
+        }
+        if let Some(opened) = &mut self.episodes.opened {
+            opened.resent += segments(sent.right - sent.left, self.smss);
+        }
+        self.resend_event(sent, Some(&question), reason, sink);
+        reason
+    }
+
+    fn label(&self, q: &Question) -> Reason {
+        if q.sacked {
+            return Reason::Unneeded;
+        }
+        let rto_s = self.rtt.rto_s();
+        let silence_s = q.since_ack_s.min(q.since_sent_s);
+        let timer = q.timer_s >= (TIMER_SHARE * rto_s).max(SHORTEST_TIMER_S);
+        match self.episodes.phase {
+            Phase::Open => self.label_open(q, timer, silence_s, rto_s),
+            Phase::Recovery => self.label_recovery(q, timer, silence_s, rto_s),
+            Phase::Loss => self.label_loss(q, timer),
+        }
+    }
+
+    fn label_open(&self, q: &Question, timer: bool, silence_s: f64, rto_s: f64) -> Reason {
+        if self.sack && q.sacked_above > 0 {
+            return if timer && !q.clocked && silence_s >= SHORTEST_TIMER_S && q.since_ack_s >= TIMER_SHARE * rto_s {
+                Reason::Rto
+            } else if q.sacked_above >= DUPTHRESH {
+                Reason::FastDupthresh
+            } else {
+                Reason::FastRack
+            };
+        }
+        // RFC 8985, 7: a probe repeats the last segment; without SACK no stack sends one
+        let can_probe = self.sack && q.tail && q.copies == 1 && self.episodes.probe_una != self.una;
+        if can_probe && !q.clocked && silence_s >= (2.0 * self.rtt.srtt_s * TIMER_SHARE).min(TIMER_SHARE * rto_s) {
+            return Reason::Tlp;
+        }
+        if q.head && self.duplicate_acks >= DUPTHRESH && (q.clocked || !timer || q.since_ack_s < SHORTEST_TIMER_S) {
+            return Reason::FastDupthresh;
+        }
+        if q.head && timer {
+            return Reason::Rto;
+        }
+        if q.head && self.duplicate_acks > 0 && q.since_ack_s < SHORTEST_TIMER_S {
+            return Reason::EarlyRetransmit;
+        }
+        if silence_s >= SHORTEST_TIMER_S {
+            Reason::Rto
+        } else {
+            Reason::Unknown
+        }
+    }
+
+    fn label_recovery(&self, q: &Question, timer: bool, silence_s: f64, rto_s: f64) -> Reason {
+        let resent_before = q.copies > 1 && q.last.order >= self.episodes.order;
+        if self.sack {
+            if timer && !q.clocked && silence_s >= SHORTEST_TIMER_S && q.head {
+                return Reason::Rto;
+            }
+            if !resent_before {
+                return Reason::Recovery;
+            }
+            // something sent after the earlier resend has arrived: that resend was lost (RFC 8985, 6.2)
+            let overtaken = self.delivered_order > q.last.order;
+            let own_timer = (q.since_sent_s.max(0.0)).min(q.timer_s) >= TIMER_SHARE * rto_s;
+            return if q.head && (own_timer || !overtaken && timer) { Reason::Rto } else { Reason::LostRetransmission };
+        }
+        if !q.head {
+            return if resent_before { Reason::LostRetransmission } else { Reason::Recovery };
+        }
+        if resent_before {
+            // without SACK nothing but the timer repeats a resend
+            return Reason::Rto;
+        }
+        if q.since_ack_s >= RECOVERY_SILENCE_S.max(self.rtt.srtt_s / 2.0) {
+            return Reason::Rto;
+        }
+        let answered = q.since_advance_s <= q.since_ack_s + 1e-9;
+        if self.duplicate_acks >= DUPTHRESH && !answered {
+            // Reno leaves recovery at a partial ACK and needs three duplicate ACKs again
+            return Reason::FastDupthresh;
+        }
+        Reason::PartialAck
+    }
+
+    fn label_loss(&self, q: &Question, timer: bool) -> Reason {
+        let since_expiry = q.copies > 1 && q.last.order >= self.episodes.order;
+        if !since_expiry || !q.head {
+            return if since_expiry { Reason::LostRetransmission } else { Reason::RtoRecovery };
+        }
+        if self.sack && q.clocked && self.delivered_order > q.last.order && !timer {
+            return Reason::LostRetransmission;
+        }
+        Reason::Rto
+    }
+
+    fn open_episode(&mut self, phase: Phase, sent: &Sent, q: &Question, reason: Reason) {
+        self.episodes.phase = phase;
+        self.episodes.recover = self.nxt;
+        self.episodes.order = self.order;
+        self.episodes.opened = Some(Opened {
+            time_ns: sent.time_ns,
+            frame: sent.frame,
+            cause_frame: q.last.frame,
+            left: sent.left,
+            reason,
+            flight: self.flight(),
+            resent: 0,
+        });
+    }
+
+    fn on_timeout(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
+        let again = self.episodes.timer_una == self.una;
+        self.episodes.backoff = if again { self.episodes.backoff + 1 } else { 0 };
+        self.episodes.timer_una = self.una;
+        self.episodes.timeouts += 1;
+        sink.event(EventRow {
+            flow: self.flow,
+            time_ns: sent.time_ns,
+            kind: Kind::Timeout,
+            reason: Reason::Rto,
+            left: offset(sent.left),
+            right: offset(sent.right),
+            frame: frame(sent.frame),
+            cause_frame: frame(q.last.frame),
+            segments: self.episodes.backoff,
+            flight: self.flight(),
+            phase: self.episodes.phase,
+            confidence: if q.clocked { 0.8 } else { 0.95 },
+            value: Some(q.timer_s),
+            timeout_follows: None,
+        });
+        self.close_episode(sent.time_ns, true, sink);
+        self.open_episode(Phase::Loss, sent, q, Reason::Rto);
+    }
+
+    fn on_probe(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
+        self.episodes.probe_una = self.una;
+        self.episodes.probes += 1;
+        sink.event(EventRow {
+            flow: self.flow,
+            time_ns: sent.time_ns,
+            kind: Kind::TailLossProbe,
+            reason: Reason::Tlp,
+            left: offset(sent.left),
+            right: offset(sent.right),
+            frame: frame(sent.frame),
+            cause_frame: frame(q.last.frame),
+            segments: segments(sent.right - sent.left, self.smss),
+            flight: self.flight(),
+            phase: self.episodes.phase,
+            confidence: if q.head { 0.7 } else { 0.9 },
+            value: Some(q.timer_s),
+            timeout_follows: None,
+        });
+    }
+
+    fn resend_event(&self, sent: &Sent, q: Option<&Question>, reason: Reason, sink: &mut dyn Sink) {
+        if sent.frame == 0 {
+            return;
+        }
+        sink.event(EventRow {
+            flow: self.flow,
+            time_ns: sent.time_ns,
+            kind: Kind::Retransmission,
+            reason,
+            left: offset(sent.left),
+            right: offset(sent.right),
+            frame: frame(sent.frame),
+            cause_frame: q.and_then(|q| frame(q.last.frame)),
+            segments: segments(sent.right - sent.left, self.smss),
+            flight: self.flight(),
+            phase: self.episodes.phase,
+            confidence: if reason == Reason::Unknown { 0.0 } else { 0.9 },
+            value: q.map(|q| (sent.time_ns - q.last.time_ns) as f64 / 1e9),
+            timeout_follows: None,
+        });
+    }
+
+    /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).
+    pub fn on_advance(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+        if self.episodes.phase != Phase::Open && self.una >= self.episodes.recover {
+            self.close_episode(ack.time_ns, false, sink);
+        }
+    }
+
+    /// The ACK shows that the original had arrived: a sender with timestamps takes its reduction back (RFC 3522).
+    pub fn on_eifel(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+        if self.episodes.phase != Phase::Open {
+            self.close_episode(ack.time_ns, false, sink);
+        }
+    }
+
+    /// Ends the episode under way and gives out a recovery; `broken` says that a timeout ended it.
+    pub fn close_episode(&mut self, time_ns: i64, broken: bool, sink: &mut dyn Sink) {
+        let phase = std::mem::replace(&mut self.episodes.phase, Phase::Open);
+        let Some(opened) = self.episodes.opened.take() else { return };
+        if phase != Phase::Recovery {
+            return;
+        }
+        sink.event(EventRow {
+            flow: self.flow,
+            time_ns: opened.time_ns,
+            kind: Kind::Recovery,
+            reason: opened.reason,
+            left: offset(opened.left),
+            right: offset(self.episodes.recover),
+            frame: frame(opened.frame),
+            cause_frame: frame(opened.cause_frame),
+            segments: opened.resent,
+            flight: opened.flight,
+            phase,
+            confidence: 0.9,
+            value: Some((time_ns - opened.time_ns).max(0) as f64 / 1e9),
+            timeout_follows: Some(broken),
+        });
+    }
+}
+
+fn frame(number: u64) -> Option<u64> {
+    (number != 0).then_some(number)
+}

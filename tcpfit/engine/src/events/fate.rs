@@ -1,0 +1,397 @@
+//! What became of each transmission: arrived, or lost on the way.
+//!
+//! A unit that was sent more than once, or that did not pass the capture point, waits here after its delivery until the
+//! evidence is in: a DSACK (RFC 2883) needs a round trip after the last resend, a late original as long as the path can
+//! hold a packet back. Then every transmission that did not arrive is a loss of its own, and every resend beyond the
+//! first arrival is spurious.
+//!
+//! Away from the sender a transmission that the sender made and the capture point did not see was lost before it; at the
+//! receiver everything seen has arrived. For what was seen before the loss, the arrivals are told by (in this order)
+//! DSACK, the timestamp that the covering ACK echoes (RFC 3522; it speaks of the lowest range the ACK covers), the least
+//! round trip (an answer cannot come sooner), and the ACK's jump: what it covers beyond the filled hole had been held by
+//! the receiver before. A second go-back pass without SACK or timestamps cannot be settled; then the counts are a range.
+
+use crate::events::loss_event::{Loss, LossEvents};
+use crate::flow::rounds::Rounds;
+use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit};
+use crate::flow::sender::{Ack, Sender, Sent};
+use crate::flow::sequence::{before, offset};
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// Share of the least round trip that no answer undercuts; the rest allows for clock resolution.
+const LEAST_ROUND_TRIP: f64 = 0.99;
+/// Round trips to wait for a DSACK after the last resend.
+const WAIT_ROUND_TRIPS: f64 = 2.0;
+/// How long a path holds a packet back at most for it still to be known when it comes.
+const WAIT_LATE_NS: i64 = 1_000_000_000;
+/// Units that wait at most; beyond, the oldest is settled with what is known.
+const WAITING: usize = 8192;
+
+/// A delivered (or abandoned) unit that waits for the rest of the evidence.
+#[derive(Clone, Debug)]
+struct Waiting {
+    unit: Unit,
+    /// Index of the transmission that delivered it, if known.
+    filler: Option<usize>,
+    filler_reason: Reason,
+    ack_frame: Option<u64>,
+    delivered_ns: i64,
+    dsacks: u32,
+    delivered: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Settled(Loss);
+
+impl Eq for Settled {}
+impl PartialOrd for Settled {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Settled {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        (self.0.time_ns, self.0.order, self.0.left).cmp(&(other.0.time_ns, other.0.order, other.0.left))
+    }
+}
+
+/// What a delivery showed at once.
+pub struct Delivered {
+    /// Order of the transmission that delivered the unit.
+    pub order: Option<u64>,
+    /// The original had arrived although it was sent again.
+    pub original: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Fates {
+    flow: u32,
+    waiting: VecDeque<Waiting>,
+    /// Losses whose fate is known, until all earlier ones are known too.
+    ledger: BinaryHeap<Reverse<Settled>>,
+    pub loss_events: LossEvents,
+    dsack_seen: bool,
+    pub lost: u64,
+    pub lost_upstream: u64,
+    /// Losses that could also be deliveries, and the other way round.
+    pub doubtful: u64,
+    pub spurious: u64,
+    pub missing: u64,
+}
+
+/// What settling needs to know of the sender.
+pub struct Context {
+    pub smss: u32,
+    pub vantage: Vantage,
+    pub srtt_s: f64,
+    pub sack: bool,
+}
+
+impl Fates {
+    pub fn new(flow: u32) -> Self {
+        Self {
+            flow,
+            waiting: VecDeque::new(),
+            ledger: BinaryHeap::new(),
+            loss_events: LossEvents::new(flow),
+            dsack_seen: false,
+            lost: 0,
+            lost_upstream: 0,
+            doubtful: 0,
+            spurious: 0,
+            missing: 0,
+        }
+    }
+
+    /// The receiver reports that [left, right) arrived twice (RFC 2883, 4).
+    pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, board: &mut Scoreboard) {
+        self.dsack_seen = true;
+        let covers = |unit: &Unit| unit.left < right && left < unit.right && unit.resent.is_some();
+        if let Some(waiting) = self.waiting.iter_mut().rev().find(|w| covers(&w.unit)) {
+            waiting.dsacks += 1;
+            waiting.ack_frame = Some(ack.frame);
+        } else {
+            let n = board.find(left);
+            if let Some(unit) = board.units.get_mut(n).filter(|u| covers(u)) {
+                unit.dsacks = unit.dsacks.saturating_add(1);
+            }
+        }
+    }
+
+    /// A unit that was resent or never seen is acknowledged. `filler_of_head` is the order of the transmission that
+    /// delivered the head of this ACK (`u64::MAX` when the head was never resent).
+    pub fn on_delivered(
+        &mut self,
+        unit: Unit,
+        delivered_ns: i64,
+        head: bool,
+        filler_of_head: u64,
+        ack: &Ack,
+        least_rtt_s: f64,
+    ) -> Delivered {
+        let least_ns = if least_rtt_s.is_finite() { (least_rtt_s * LEAST_ROUND_TRIP * 1e9) as i64 } else { 0 };
+        let held = !head && unit.sacked_ns == 0 && filler_of_head != u64::MAX;
+        let mut filler = 0;
+        let mut reason = Reason::Resent;
+        let resends = unit.resent.is_some();
+        for (k, t) in unit.all().enumerate() {
+            if !t.seen {
+                continue;
+            }
+            if k > 0 && delivered_ns - t.time_ns < least_ns {
+                reason = Reason::TooEarly;
+                break;
+            }
+            if k > 0 && held && t.order > filler_of_head {
+                reason = Reason::AckJump;
+                break;
+            }
+            if k > 0 && head && unit.sacked_ns == 0 && t.tsval != 0 && ack.tsecr.is_some_and(|echo| before(echo, t.tsval)) {
+                reason = Reason::Eifel;
+                break;
+            }
+            filler = k;
+        }
+        let filler_seen = unit.all().nth(filler).is_some_and(|t| t.seen);
+        let delivered = Delivered {
+            order: unit.all().nth(filler).filter(|t| t.seen).map(|t| t.order),
+            original: resends && filler == 0 && filler_seen && reason == Reason::Eifel,
+        };
+        self.waiting.push_back(Waiting {
+            dsacks: u32::from(unit.dsacks),
+            unit,
+            filler: filler_seen.then_some(filler),
+            filler_reason: reason,
+            ack_frame: Some(ack.frame),
+            delivered_ns,
+            delivered: true,
+        });
+        delivered
+    }
+
+    /// The flow ended with the unit outstanding.
+    pub fn on_undelivered(&mut self, unit: Unit) {
+        if unit.resent.is_some() || !unit.first.seen {
+            self.waiting.push_back(Waiting {
+                delivered_ns: unit.last().time_ns,
+                unit,
+                filler: None,
+                filler_reason: Reason::Resent,
+                ack_frame: None,
+                dsacks: 0,
+                delivered: false,
+            });
+        }
+    }
+
+    /// A waiting transmission, by its order.
+    pub fn find(&mut self, order: u64, left: u64) -> Option<&mut Transmission> {
+        self.waiting
+            .iter_mut()
+            .rev()
+            .filter(|w| w.unit.left <= left && left < w.unit.right)
+            .find_map(|w| w.unit.all_mut().find(|t| t.order == order))
+    }
+
+    /// Data that the sender knew to be acknowledged were sent again.
+    pub fn unneeded(&mut self, sent: &Sent, smss: u32, sink: &mut dyn Sink) {
+        let count = segments(sent.right - sent.left, smss);
+        self.spurious += u64::from(count);
+        let (frame, left, right) = ((sent.frame != 0).then_some(sent.frame), sent.left, sent.right);
+        self.spurious_event(sent.time_ns, left, right, frame, None, count, Reason::Unneeded, 0.9, sink);
+    }
+
+    #[allow(clippy::too_many_arguments)] // one event, spelled out
+    fn spurious_event(
+        &self,
+        time_ns: i64,
+        left: u64,
+        right: u64,
+        frame: Option<u64>,
+        cause_frame: Option<u64>,
+        count: u32,
+        reason: Reason,
+        confidence: f64,
+        sink: &mut dyn Sink,
+    ) {
+        sink.event(EventRow {
+            flow: self.flow,
+            time_ns,
+            kind: Kind::Spurious,
+            reason,
+            left: offset(left),
+            right: offset(right),
+            frame,
+            cause_frame,
+            segments: count,
+            flight: 0.0,
+            phase: Phase::Open,
+            confidence,
+            value: None,
+            timeout_follows: None,
+        });
+    }
+
+    /// Settles the units whose evidence is in at `now_ns`, then gives out losses in sending order. Every transmission
+    /// before the returned time has its fate; `open_ns` is the time of the oldest one still outstanding.
+    pub fn settle(
+        &mut self,
+        now_ns: i64,
+        open_ns: i64,
+        context: &Context,
+        rounds: &mut Rounds,
+        sink: &mut dyn Sink,
+    ) -> i64 {
+        let wait_ns = if context.vantage == Vantage::Sender {
+            (context.srtt_s * WAIT_ROUND_TRIPS * 1e9) as i64
+        } else {
+            WAIT_LATE_NS.max((context.srtt_s * 4e9) as i64)
+        };
+        let due = |w: &Waiting| now_ns == i64::MAX || w.unit.last().time_ns.max(w.delivered_ns) + wait_ns < now_ns;
+        while self.waiting.len() > WAITING || self.waiting.front().is_some_and(due) {
+            if let Some(waiting) = self.waiting.pop_front() {
+                self.verdict(&waiting, context, sink);
+            }
+        }
+        let waiting_ns = self.waiting.iter().map(|w| w.unit.first.time_ns).min().unwrap_or(i64::MAX);
+        let known_ns = open_ns.min(waiting_ns);
+        while self.ledger.peek().is_some_and(|Reverse(Settled(loss))| loss.time_ns < known_ns) {
+            if let Some(Reverse(Settled(loss))) = self.ledger.pop() {
+                self.give_out(&loss, rounds, sink);
+            }
+        }
+        known_ns
+    }
+
+    fn verdict(&mut self, w: &Waiting, context: &Context, sink: &mut dyn Sink) {
+        let unit = &w.unit;
+        let count = segments(unit.right - unit.left, context.smss);
+        if w.delivered && !unit.seen() {
+            // acknowledged although no copy passed: it did, and the capture missed it
+            self.missing += u64::from(count);
+            return;
+        }
+        let n = unit.transmissions();
+        let mut lost = vec![false; n];
+        let mut confidence = 0.95;
+        if context.vantage == Vantage::Receiver || unit.all().any(|t| !t.seen) {
+            for (k, t) in unit.all().enumerate() {
+                lost[k] = !t.seen;
+            }
+        }
+        if context.vantage != Vantage::Receiver {
+            let seen = unit.all().filter(|t| t.seen).count();
+            if w.dsacks > 0 || (self.dsack_seen && w.delivered && context.sack) {
+                // each DSACK is one arrival beyond the first; the rest of the copies did not arrive
+                let arrived = 1 + w.dsacks as usize;
+                let mut to_lose = seen.saturating_sub(arrived);
+                for (k, t) in unit.all().enumerate() {
+                    if t.seen && to_lose > 0 {
+                        lost[k] = true;
+                        to_lose -= 1;
+                    }
+                }
+            } else if let Some(filler) = w.filler {
+                for slot in lost.iter_mut().take(filler) {
+                    *slot = true;
+                }
+                confidence = if w.filler_reason == Reason::AckJump { 0.7 } else { 0.9 };
+            } else {
+                // never acknowledged: all but the last were given up by the sender
+                for slot in lost.iter_mut().take(n - 1) {
+                    *slot = true;
+                }
+                confidence = 0.6;
+            }
+        }
+        let copies: Vec<&Transmission> = unit.all().collect();
+        for (k, t) in copies.iter().enumerate() {
+            let next = copies.get(k + 1);
+            if lost[k] {
+                self.ledger.push(Reverse(Settled(Loss {
+                    time_ns: t.time_ns,
+                    order: t.order,
+                    left: unit.left,
+                    right: unit.right,
+                    frame: (t.frame != 0).then_some(t.frame),
+                    cause_frame: next.map(|n| n.frame).filter(|&f| f != 0).or(w.ack_frame),
+                    segments: count,
+                    flight: f64::from(t.flight),
+                    rtt_s: context.srtt_s,
+                    reason: match (t.seen, k, next) {
+                        (true, _, _) => Reason::Resent,
+                        (false, 0, Some(_)) => Reason::Hole,
+                        (false, 0, None) => Reason::NeverArrived,
+                        (false, _, _) => Reason::IpIdGap,
+                    },
+                    confidence,
+                    by_timeout: next.is_some_and(|n| n.cause == Reason::Rto),
+                })));
+                if !t.seen {
+                    self.lost_upstream += u64::from(count);
+                }
+            }
+        }
+        let arrived = copies.iter().enumerate().filter(|&(k, t)| t.seen && !lost[k]).count();
+        let mut beyond_first = arrived.saturating_sub(1);
+        for (k, t) in copies.iter().enumerate().rev() {
+            if beyond_first == 0 || k == 0 {
+                break;
+            }
+            if t.seen && !lost[k] {
+                beyond_first -= 1;
+                self.spurious += u64::from(count);
+                let reason = match (w.dsacks > 0, context.vantage) {
+                    (true, _) => Reason::Dsack,
+                    (_, Vantage::Receiver) => Reason::SeenTwice,
+                    _ => w.filler_reason,
+                };
+                self.spurious_event(
+                    t.time_ns,
+                    unit.left,
+                    unit.right,
+                    (t.frame != 0).then_some(t.frame),
+                    w.ack_frame,
+                    count,
+                    reason,
+                    confidence,
+                    sink,
+                );
+            }
+        }
+    }
+
+    fn give_out(&mut self, loss: &Loss, rounds: &mut Rounds, sink: &mut dyn Sink) {
+        self.lost += u64::from(loss.segments);
+        rounds.lost(loss.time_ns, loss.segments);
+        self.loss_events.on_loss(loss, sink);
+        sink.event(EventRow {
+            flow: self.flow,
+            time_ns: loss.time_ns,
+            kind: Kind::Loss,
+            reason: loss.reason,
+            left: offset(loss.left),
+            right: offset(loss.right),
+            frame: loss.frame,
+            cause_frame: loss.cause_frame,
+            segments: loss.segments,
+            flight: loss.flight,
+            phase: Phase::Open,
+            confidence: loss.confidence,
+            value: Some(loss.rtt_s),
+            timeout_follows: None,
+        });
+    }
+
+    pub fn finish(&mut self, sink: &mut dyn Sink) {
+        self.loss_events.close(sink);
+    }
+}
+
+impl Sender {
+    pub fn context(&self) -> Context {
+        Context { smss: self.smss, vantage: self.vantage, srtt_s: self.rtt.srtt_s, sack: self.sack }
+    }
+}

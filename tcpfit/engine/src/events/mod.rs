@@ -1,0 +1,6 @@
+//! Flows -> events: one detector a file. Each emission carries its reason and the frames that prove it.
+
+pub mod cause;
+pub mod fate;
+pub mod loss_event;
+pub mod reordering;

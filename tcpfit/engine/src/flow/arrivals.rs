@@ -1,0 +1,371 @@
+//! From what passed the capture point to what the sender sent: sending order, holes, copies.
+//!
+//! At a receiver, or anywhere behind a loss, three things have to be put right before the sender can be followed:
+//! transmissions that never came by are put where they were sent, segments that came late are given the place at which
+//! they were sent, and copies made by the path are taken out. The evidence, best first: the IP identification where it is
+//! a counter of the connection, the TCP timestamp (a segment with an older TSval than the newest data was sent before
+//! it), and time (an answer to a duplicate ACK needs a round trip).
+
+use crate::events::reordering::Late;
+use crate::flow::ip_id::{IpId, Place};
+use crate::flow::scoreboard::segments;
+use crate::flow::sender::{Sender, Sent};
+use crate::flow::sequence::{before, offset};
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
+use std::collections::VecDeque;
+
+/// Missing transmissions remembered; older ones are lost for good.
+const REMEMBERED: usize = 4096;
+/// A copy made by the network or the capture comes within this, where only time can tell it from a resend.
+const COPY_NS: i64 = 500_000;
+/// A hole without identifications longer than this is not filled with guesses (the capture started or stopped there).
+const LARGEST_GAP: u32 = 1000;
+
+/// A transmission that was made and has not come by.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    /// Its IP identification (unwrapped), where known.
+    index: Option<i64>,
+    order: u64,
+    left: u64,
+    /// When its absence showed, the frame that showed it, and arrivals until then.
+    time_ns: i64,
+    frame: u64,
+    arrivals: u64,
+}
+
+/// A data segment as it passed the capture point.
+#[derive(Clone, Copy, Debug)]
+pub struct Passing {
+    pub left: u64,
+    pub right: u64,
+    pub time_ns: i64,
+    pub frame: u64,
+    pub tsval: Option<u32>,
+    pub ip_id: Option<u16>,
+    pub checksum: u16,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Arrivals {
+    id: IpId,
+    missing: VecDeque<Missing>,
+    /// Identifications skipped and not yet explained by data.
+    skipped: VecDeque<i64>,
+    /// Newest data by sending order.
+    newest_tsval: Option<u32>,
+    /// Last segment that passed, to know a copy.
+    last: Option<Passing>,
+    pub segments: u64,
+    pub bytes: u64,
+    pub unique_bytes: u64,
+    pub resent_segments: u64,
+    pub resent_bytes: u64,
+    pub copies: u64,
+}
+
+impl Arrivals {
+    /// A packet of the sender without data: it takes an identification too.
+    pub fn on_other(&mut self, ip_id: Option<u16>) {
+        if let Some(Place::Newest { index, missing }) = ip_id.map(|id| self.id.observe(id, 1)) {
+            self.skip(index, missing);
+        }
+    }
+
+    /// The sender's FIN, at `left`: data below it that have not come by are missing.
+    pub fn on_fin(&mut self, passing: Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        if passing.left > sender.nxt {
+            self.fill_gap(&passing, sender, sink);
+        }
+    }
+
+    fn skip(&mut self, index: i64, missing: u32) {
+        if missing <= LARGEST_GAP {
+            self.skipped.extend(index - i64::from(missing)..index);
+            while self.skipped.len() > REMEMBERED {
+                self.skipped.pop_front();
+            }
+        }
+    }
+
+    pub fn on_data(&mut self, passing: Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        let count = segments(passing.right - passing.left, sender.smss);
+        let place = passing.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
+        if place == Place::Copy || self.is_copy(&passing, sender) {
+            self.copies += u64::from(count);
+            self.copy_event(&passing, count, sender, sink);
+            return;
+        }
+        self.last = Some(passing);
+        self.segments += u64::from(count);
+        self.bytes += passing.right - passing.left;
+        if let Place::Newest { index, missing } = place {
+            self.skip(index, missing);
+        }
+        if let Place::Late { index } = place {
+            if self.late_by_id(index, &passing, count, sender, sink) {
+                return;
+            }
+        }
+        if passing.left >= sender.nxt {
+            self.fill_gap(&passing, sender, sink);
+            self.send_new(&passing, sender);
+        } else {
+            self.below(passing, place, sender, sink);
+        }
+    }
+
+    fn sent(passing: &Passing) -> Sent {
+        Sent {
+            left: passing.left,
+            right: passing.right,
+            time_ns: passing.time_ns,
+            frame: passing.frame,
+            tsval: passing.tsval.unwrap_or(0),
+            ip_id: passing.ip_id.unwrap_or(0),
+        }
+    }
+
+    fn send_new(&mut self, passing: &Passing, sender: &mut Sender) {
+        self.newest_tsval = passing.tsval.or(self.newest_tsval);
+        self.unique_bytes += passing.right - passing.left;
+        sender.send_new(&Self::sent(passing));
+    }
+
+    /// Same range and timestamp again, sooner than any resend could come.
+    fn is_copy(&self, passing: &Passing, sender: &Sender) -> bool {
+        let Some(last) = &self.last else { return false };
+        let same = last.left == passing.left
+            && last.right == passing.right
+            && last.tsval == passing.tsval
+            && last.checksum == passing.checksum
+            && last.ip_id == passing.ip_id;
+        let soon_ns = if sender.rtt.min_s.is_finite() { (sender.rtt.min_s * 1e8) as i64 } else { 0 };
+        same && passing.time_ns - last.time_ns < COPY_NS.max(soon_ns)
+    }
+
+    fn copy_event(&self, passing: &Passing, count: u32, sender: &Sender, sink: &mut dyn Sink) {
+        sink.event(EventRow {
+            flow: sender.flow,
+            time_ns: passing.time_ns,
+            kind: Kind::Duplicate,
+            reason: Reason::Copy,
+            left: offset(passing.left),
+            right: offset(passing.right),
+            frame: Some(passing.frame),
+            cause_frame: None,
+            segments: count,
+            flight: sender.flight(),
+            phase: sender.phase(),
+            confidence: 0.95,
+            value: None,
+            timeout_follows: None,
+        });
+    }
+
+    /// Puts the transmissions that are missing before `passing` into their place: first lost resends, then the new data
+    /// of the hole up to it.
+    fn fill_gap(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        let hole = passing.left - sender.nxt;
+        let new = segments(hole, sender.smss);
+        if new > LARGEST_GAP {
+            // the capture has a gap, or began in the middle: go on from here
+            self.skipped.clear();
+            sender.skip_to(passing.left);
+            return;
+        }
+        let resends = self.skipped.len().saturating_sub(new as usize);
+        self.lost_resends(resends, passing, sender, sink);
+        let smss = u64::from(sender.smss);
+        let mut left = sender.nxt;
+        for k in 0..new {
+            let right = if k + 1 == new { passing.left } else { left + smss };
+            let index = self.skipped.pop_front();
+            self.remember(index, left, passing, sender);
+            sender.send_new(&Sent { left, right, time_ns: passing.time_ns, frame: 0, tsval: 0, ip_id: 0 });
+            left = right;
+        }
+    }
+
+    fn remember(&mut self, index: Option<i64>, left: u64, passing: &Passing, sender: &Sender) {
+        if self.missing.len() >= REMEMBERED {
+            self.missing.pop_front();
+        }
+        self.missing.push_back(Missing {
+            index,
+            order: sender.order,
+            left,
+            time_ns: passing.time_ns,
+            frame: passing.frame,
+            arrivals: self.segments,
+        });
+    }
+
+    /// `count` skipped identifications that no new data explain: resends that were lost again.
+    fn lost_resends(&mut self, count: usize, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        for _ in 0..count {
+            let index = self.skipped.pop_front();
+            let Some((left, right)) = sender.likely_resend(passing.left) else {
+                // nothing is missing that could have been sent again: a packet without data
+                continue;
+            };
+            self.remember(index, left, passing, sender);
+            sender.send_again(&Sent { left, right, time_ns: passing.time_ns, frame: 0, tsval: 0, ip_id: 0 }, sink);
+        }
+    }
+
+    /// Identification older than the newest one: the segment was overtaken on the path.
+    fn late_by_id(
+        &mut self,
+        index: i64,
+        passing: &Passing,
+        count: u32,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) -> bool {
+        let Some(n) = self.missing.iter().position(|m| m.index == Some(index)) else {
+            self.skipped.retain(|&i| i != index);
+            return false;
+        };
+        let Some(missing) = self.missing.remove(n) else { return false };
+        let right_place = missing.left == passing.left;
+        if !right_place {
+            // the guess which data it carried was wrong: take it back, and put it where it belongs
+            sender.forget(missing.order, missing.left);
+        }
+        self.late(&missing, passing, count, Reason::IpId, if right_place { 0.98 } else { 0.9 }, sender, sink);
+        right_place && sender.arrived(missing.order, missing.left, passing.frame)
+    }
+
+    #[allow(clippy::too_many_arguments)] // one late segment and its evidence
+    fn late(
+        &mut self,
+        missing: &Missing,
+        passing: &Passing,
+        count: u32,
+        reason: Reason,
+        confidence: f64,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) {
+        let (rtt_s, flight) = (sender.rtt.srtt_s, sender.flight());
+        if sender.first_copy(passing.left) {
+            self.unique_bytes += passing.right - passing.left;
+        }
+        let late = Late {
+            time_ns: passing.time_ns,
+            order: missing.order,
+            left: passing.left,
+            right: passing.right,
+            frame: passing.frame,
+            cause_frame: Some(missing.frame),
+            segments: count,
+            extent: (self.segments - missing.arrivals) as u32,
+            late_s: (passing.time_ns - missing.time_ns) as f64 / 1e9,
+            reason,
+            confidence,
+        };
+        sender.reordering.on_late(late, rtt_s, flight, sink);
+    }
+
+    /// Data below the highest byte sent: a resend, or (where no identification says so) a late original.
+    fn below(&mut self, passing: Passing, place: Place, sender: &mut Sender, sink: &mut dyn Sink) {
+        let count = segments(passing.right - passing.left, sender.smss);
+        let n = self.missing.iter().position(|m| m.left == passing.left && m.index.is_none());
+        if let (Some(n), Place::Unknown) = (n, place) {
+            let missing = self.missing[n];
+            if let Some((reason, confidence)) = self.came_late(&missing, &passing, sender) {
+                self.missing.remove(n);
+                self.late(&missing, &passing, count, reason, confidence, sender, sink);
+                if sender.arrived(missing.order, missing.left, passing.frame) {
+                    return;
+                }
+            }
+        }
+        let resends = self.skipped.len();
+        self.lost_resends(resends, &passing, sender, sink);
+        // what lies above the highest byte is new (a resend may carry more than the original)
+        let split = passing.right.min(sender.nxt);
+        let again = Sent { right: split, ..Self::sent(&passing) };
+        if sender.first_copy(passing.left) {
+            self.unique_bytes += split - passing.left;
+        }
+        let seen_before = sender.seen_before(passing.left, split);
+        sender.send_again(&again, sink);
+        if seen_before || sender.vantage == Vantage::Sender {
+            self.resent_segments += u64::from(segments(split - passing.left, sender.smss));
+            self.resent_bytes += split - passing.left;
+        }
+        if passing.right > split {
+            self.send_new(&Passing { left: split, ..passing }, sender);
+        }
+    }
+
+    /// Without identification: was the segment that fills a hole sent before the data above it?
+    fn came_late(&self, missing: &Missing, passing: &Passing, sender: &Sender) -> Option<(Reason, f64)> {
+        if let (Some(now), Some(newest)) = (passing.tsval, self.newest_tsval) {
+            if before(now, newest) {
+                return Some((Reason::Tsval, 0.95));
+            }
+            if before(newest, now) {
+                return None;
+            }
+        }
+        let age_s = (passing.time_ns - missing.time_ns) as f64 / 1e9;
+        let rtt_s = if sender.rtt.min_s.is_finite() { sender.rtt.min_s } else { sender.rtt.srtt_s };
+        (age_s < 0.9 * rtt_s).then_some((Reason::Timing, 0.8))
+    }
+}
+
+impl Sender {
+    /// Data the sender most likely sent again in a resend nobody saw: the lowest range that has not arrived and was not
+    /// resent yet below `before` (SACK senders walk through the holes), otherwise the lowest one.
+    fn likely_resend(&self, below: u64) -> Option<(u64, u64)> {
+        let mut lowest = None;
+        for unit in self.board.units.iter().take_while(|u| u.left < below) {
+            if unit.seen() {
+                continue;
+            }
+            let range = (unit.left, unit.right);
+            if unit.resent.is_none() && self.sack {
+                return Some(range);
+            }
+            lowest.get_or_insert(range);
+        }
+        lowest
+    }
+
+    /// The guess that the transmission `order` carried the range at `left` was wrong.
+    fn forget(&mut self, order: u64, left: u64) {
+        let n = self.board.find(left);
+        if let Some(resent) = self.board.units.get_mut(n).and_then(|u| u.resent.as_mut()) {
+            resent.retain(|t| t.order != order || t.seen);
+            if resent.is_empty() {
+                self.board.units[n].resent = None;
+            }
+        }
+    }
+
+    /// No copy of the data at `left` has been seen, as far as is remembered.
+    fn first_copy(&self, left: u64) -> bool {
+        self.board.units.get(self.board.find(left)).is_some_and(|u| !u.seen())
+    }
+
+    fn seen_before(&self, left: u64, right: u64) -> bool {
+        left < self.una || {
+            let first = self.board.units.partition_point(|u| u.right <= left);
+            self.board.units.iter().skip(first).take_while(|u| u.left < right).any(|u| u.seen())
+        }
+    }
+
+    /// The capture has no data up to `left`: nothing is known of them.
+    fn skip_to(&mut self, left: u64) {
+        while let Some(unit) = self.board.units.pop_front() {
+            self.fates.on_undelivered(unit);
+        }
+        self.outstanding = 0;
+        self.sacked = 0;
+        self.una = left;
+        self.nxt = left;
+    }
+}

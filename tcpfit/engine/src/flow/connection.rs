@@ -1,0 +1,558 @@
+//! A TCP connection: handshake, both directions' sequence spaces, and the flow of each direction that carries data.
+
+use crate::flow::ack_delay::AckDelay;
+use crate::flow::arrivals::{Arrivals, Passing};
+use crate::flow::sender::{Ack, Sender};
+use crate::flow::sequence::{offset, Unwrap};
+use crate::flow::vantage::{self, Position};
+use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, Sink, Vantage};
+use crate::segment::{flags, Address, Segment};
+
+/// Packets held back while the capture point is not known.
+const HELD_BACK: usize = 96;
+/// RFC 7323, 2.3: shifts above 14 are used as 14.
+const LARGEST_SCALE: u8 = 14;
+/// Ethernet's largest payload with and without timestamps, and with IPv6: what super-segments are multiples of.
+const COMMON_SMSS: [u32; 6] = [1448, 1460, 1428, 1440, 1388, 1400];
+/// RFC 9293, 3.7.1: default MSS for IPv4.
+const DEFAULT_SMSS: u32 = 536;
+
+/// What the connection's owner provides: numbers for new flows and the user's settings.
+pub struct Numbers {
+    pub next_flow: u32,
+    pub vantage: Option<Vantage>,
+}
+
+#[derive(Default)]
+struct End {
+    address: Address,
+    port: u16,
+    unwrap: Option<Unwrap>,
+    syn: Option<Syn>,
+    fin: bool,
+    /// Time of the last SYN or SYN-ACK.
+    syn_ns: i64,
+    direction: Option<Box<Flow>>,
+    /// Least and largest window advertised after the handshake, in bytes as sent.
+    window: Option<(u16, u16)>,
+    ce: bool,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Syn {
+    mss: Option<u16>,
+    window_scale: Option<u8>,
+    sack_permitted: bool,
+    timestamps: bool,
+    ecn: bool,
+    copies: u32,
+    incomplete: bool,
+}
+
+/// The data of one direction.
+struct Flow {
+    sender: Sender,
+    arrivals: Arrivals,
+    acks: AckDelay,
+    first_ns: i64,
+    last_ns: i64,
+    offload: bool,
+    timestamps: bool,
+    smss_known: bool,
+    acks_seen: bool,
+    zero_window: Option<(i64, u64)>,
+    zero_windows: u64,
+}
+
+pub struct Connection {
+    pub number: u32,
+    ends: [End; 2],
+    /// End that sent the SYN, if it was seen.
+    client: Option<usize>,
+    synack_seen: bool,
+    position: Option<Position>,
+    held_back: Vec<Segment>,
+    pub last_ns: i64,
+    reset: bool,
+}
+
+impl Connection {
+    pub fn new(number: u32, first: &Segment) -> Self {
+        let end = |address, port| End { address, port, ..End::default() };
+        Self {
+            number,
+            ends: [end(first.src, first.sport), end(first.dst, first.dport)],
+            client: None,
+            synack_seen: false,
+            position: None,
+            held_back: Vec::new(),
+            last_ns: first.time_ns,
+            reset: false,
+        }
+    }
+
+    fn end_of(&self, segment: &Segment) -> usize {
+        usize::from(!(segment.src == self.ends[0].address && segment.sport == self.ends[0].port))
+    }
+
+    /// Both ends have said that they are done.
+    pub fn closed(&self) -> bool {
+        self.reset || (self.ends[0].fin && self.ends[1].fin)
+    }
+
+    /// A SYN that opens another connection between the same ends: another initial sequence number.
+    pub fn is_reused_by(&self, segment: &Segment) -> bool {
+        if !segment.has(flags::SYN) || segment.has(flags::ACK) {
+            return false;
+        }
+        let end = &self.ends[self.end_of(segment)];
+        match (&end.unwrap, &end.syn) {
+            (Some(unwrap), Some(_)) => unwrap.isn() != segment.seq,
+            // data but no SYN before: a SYN cannot belong to them
+            (Some(_), None) => true,
+            (None, _) => end.fin,
+        }
+    }
+
+    /// End at the capture point, once the handshake or the first packets have told.
+    pub fn local_address(&self) -> Option<Address> {
+        Some(self.ends[self.position?.local_end()?].address)
+    }
+
+    pub fn needs_hint(&self) -> bool {
+        self.position.is_none() && self.held_back.is_empty() && self.client.is_none()
+    }
+
+    /// Another connection has shown which host captures.
+    pub fn hint(&mut self, is_local: impl Fn(&Address) -> bool) {
+        let local = [is_local(&self.ends[0].address), is_local(&self.ends[1].address)];
+        if local[0] != local[1] {
+            self.position = Some(Position::at(usize::from(local[1]), 0.7));
+        }
+    }
+
+    pub fn push(&mut self, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.last_ns = self.last_ns.max(segment.time_ns);
+        let end = self.end_of(segment);
+        if segment.has(flags::SYN) {
+            self.on_syn(end, segment, numbers, sink);
+            if segment.payload == 0 {
+                return;
+            }
+        }
+        if self.position.is_none() && !self.find_position(end, segment, numbers, sink) {
+            return;
+        }
+        self.process(end, segment, numbers, sink);
+    }
+
+    fn on_syn(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        let answer = segment.has(flags::ACK);
+        let known = self.ends[end].syn;
+        let again = known.is_some() && self.ends[end].unwrap.is_some_and(|u| u.isn() == segment.seq);
+        let since_s = (segment.time_ns - self.ends[end].syn_ns) as f64 / 1e9;
+        if !again {
+            // also a second SYN-ACK with another number: the later one counts
+            self.ends[end].unwrap = Some(Unwrap::new(segment.seq));
+        }
+        let o = &segment.options;
+        self.ends[end].syn = Some(Syn {
+            mss: o.mss,
+            window_scale: o.window_scale.map(|k| k.min(LARGEST_SCALE)),
+            sack_permitted: o.sack_permitted,
+            timestamps: o.timestamps.is_some(),
+            ecn: segment.has(flags::ECE),
+            copies: known.map_or(0, |s| s.copies) + u32::from(again),
+            incomplete: o.incomplete,
+        });
+        self.ends[end].syn_ns = segment.time_ns;
+        if answer {
+            self.synack_seen = self.client == Some(1 - end);
+        } else {
+            self.client = Some(end);
+        }
+        if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
+            if let Some(flow) = self.ends[end].direction.as_mut() {
+                flow.arrivals.on_other(Some(id));
+            }
+        }
+        if again && since_s > 0.1 && self.ends[end].direction.is_none() {
+            // the handshake's timer is the sender's too (RFC 6298, 5.7); the flow begins with it
+            self.open_flow(end, segment, numbers);
+            let copies = self.ends[end].syn.map_or(0, |s| s.copies);
+            if let Some(flow) = self.ends[end].direction.as_mut() {
+                flow.sender.episodes.timeouts += 1;
+                sink.event(EventRow {
+                    flow: flow.sender.flow,
+                    time_ns: segment.time_ns,
+                    kind: Kind::Timeout,
+                    reason: Reason::Syn,
+                    left: 0,
+                    right: 1,
+                    frame: Some(segment.frame),
+                    cause_frame: None,
+                    segments: copies.saturating_sub(1),
+                    flight: 0.0,
+                    phase: Phase::Open,
+                    confidence: 0.95,
+                    value: Some(since_s),
+                    timeout_follows: None,
+                });
+            }
+        }
+    }
+
+    /// Decides where the capture was taken; false while the packet is held back.
+    fn find_position(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) -> bool {
+        if let (Some(client), true) = (self.client, self.synack_seen) {
+            if end == client && !segment.has(flags::SYN) {
+                let server_s = (self.ends[1 - client].syn_ns - self.ends[client].syn_ns) as f64 / 1e9;
+                let client_s = (segment.time_ns - self.ends[1 - client].syn_ns) as f64 / 1e9;
+                let halves = if client == 0 { (client_s, server_s) } else { (server_s, client_s) };
+                self.position = Some(Position::from_halves(halves.0, halves.1));
+                return true;
+            }
+            if end != client && segment.payload == 0 {
+                return true; // a SYN-ACK sender speaking first; nothing to hold back
+            }
+        }
+        self.held_back.push(*segment);
+        if self.held_back.len() >= HELD_BACK || segment.has(flags::RST) {
+            self.release(numbers, sink);
+        }
+        false
+    }
+
+    /// Processes what was held back, with what it shows.
+    fn release(&mut self, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        let held_back = std::mem::take(&mut self.held_back);
+        if self.position.is_none() {
+            self.position = Some(vantage::from_packets(&held_back, |s| self.end_of(s)));
+        }
+        for segment in &held_back {
+            self.process(self.end_of(segment), segment, numbers, sink);
+        }
+    }
+
+    fn process(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        if segment.has(flags::RST) {
+            self.reset = true;
+            return;
+        }
+        self.ends[end].ce |= segment.ecn == 3;
+        if segment.has(flags::ACK) && !segment.has(flags::SYN) {
+            self.on_ack(1 - end, segment, sink);
+        }
+        let unwrap = self.ends[end].unwrap.get_or_insert_with(|| Unwrap::new(segment.seq.wrapping_sub(1)));
+        let left = unwrap.advance(segment.seq) + u64::from(segment.has(flags::SYN));
+        if segment.payload > 0 && self.ends[end].direction.is_none() {
+            self.open_flow(end, segment, numbers);
+        }
+        if let Some(flow) = self.ends[end].direction.as_mut() {
+            flow.on_segment(left, segment, sink);
+        }
+        self.ends[end].fin |= segment.has(flags::FIN);
+    }
+
+    fn open_flow(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers) {
+        let position = self.position.unwrap_or(Position::UNKNOWN);
+        let vantage = numbers.vantage.unwrap_or_else(|| position.vantage(end));
+        let (own, peer) = (self.ends[end].syn, self.ends[1 - end].syn);
+        let unwrap = self.ends[end].unwrap.unwrap_or_else(|| Unwrap::new(segment.seq.wrapping_sub(1)));
+        let start = if own.is_some() { unwrap.near(unwrap.isn()) + 1 } else { unwrap.near(segment.seq) };
+        let timestamps = segment.options.timestamps.is_some();
+        let options = own.zip(peer).and_then(|(a, b)| Some(u32::from(a.mss?.min(b.mss?))));
+        let smss = match options {
+            // the MSS option does not count TCP options, the segment has to hold them (RFC 6691)
+            Some(mss) => mss.saturating_sub(if timestamps { 12 } else { 0 }).max(1),
+            None => smss_of(segment.payload),
+        };
+        let mut sender = Sender::new(numbers.next_flow, start, smss, vantage);
+        numbers.next_flow += 1;
+        sender.sack = own.zip(peer).is_some_and(|(a, b)| a.sack_permitted && b.sack_permitted);
+        sender.timestamps = timestamps;
+        if let Some(rtt_s) = position.round_trip_s() {
+            sender.rtt.seed(rtt_s);
+        }
+        let mut acks = AckDelay::default();
+        if vantage != Vantage::Sender {
+            acks.way_ns = (position.halves_s[end].unwrap_or(0.0) * 1e9) as i64;
+        }
+        self.ends[end].direction = Some(Box::new(Flow {
+            sender,
+            arrivals: Arrivals::default(),
+            acks,
+            first_ns: 0,
+            last_ns: segment.time_ns,
+            offload: false,
+            timestamps,
+            smss_known: options.is_some(),
+            acks_seen: false,
+            zero_window: None,
+            zero_windows: 0,
+        }));
+    }
+
+    /// Shift of the window field that `end` sends; `None` if the handshake was not seen.
+    fn window_scale(&self, end: usize) -> Option<u8> {
+        let (own, peer) = (self.ends[end].syn?, self.ends[1 - end].syn?);
+        if own.incomplete || peer.incomplete {
+            return None;
+        }
+        // RFC 7323, 2.2: only if both sent the option
+        Some(own.window_scale.filter(|_| peer.window_scale.is_some()).unwrap_or(0))
+    }
+
+    /// An ACK for the data of `data_end`.
+    fn on_ack(&mut self, data_end: usize, segment: &Segment, sink: &mut dyn Sink) {
+        let scale = self.window_scale(1 - data_end);
+        let window = &mut self.ends[1 - data_end].window;
+        *window = Some(window.map_or((segment.window, segment.window), |(a, b)| {
+            (a.min(segment.window), b.max(segment.window))
+        }));
+        let fin = self.ends[data_end].fin;
+        let Some(unwrap) = self.ends[data_end].unwrap else { return };
+        let Some(flow) = self.ends[data_end].direction.as_mut() else { return };
+        flow.on_ack(&unwrap, segment, scale, fin, sink);
+    }
+
+    /// Gives out the flows of the connection.
+    pub fn finish(&mut self, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.release(numbers, sink);
+        for end in 0..2 {
+            if let Some(mut flow) = self.ends[end].direction.take() {
+                flow.finish(sink);
+                sink.flow(self.row(end, &flow));
+            }
+        }
+    }
+
+    fn row(&self, end: usize, flow: &Flow) -> FlowRow {
+        let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
+        let position = self.position.unwrap_or(Position::UNKNOWN);
+        let syns = own.syn.zip(peer.syn);
+        let scale = self.window_scale(1 - end);
+        let sender = &flow.sender;
+        let scaled = |w: u16| scale.map(|k| (u64::from(w) << k) as f64 / f64::from(sender.smss));
+        let (arrivals, fates, totals, rtt) = (&flow.arrivals, &sender.fates, &sender.totals, &sender.rtt);
+        let lost = fates.lost;
+        FlowRow {
+            flow: sender.flow,
+            connection: self.number,
+            src: own.address,
+            src_port: own.port,
+            dst: peer.address,
+            dst_port: peer.port,
+            first_ns: flow.first_ns,
+            last_ns: flow.last_ns.max(flow.first_ns),
+            vantage: sender.vantage,
+            vantage_confidence: position.confidence,
+            vantage_fraction: position.fraction(end),
+            handshake_rtt_s: position.round_trip_s().filter(|_| syns.is_some()),
+            mss_bytes: syns.and_then(|_| flow.smss_known.then_some(sender.smss)),
+            smss_bytes: sender.smss,
+            window_scale: scale,
+            sack_permitted: match syns {
+                Some((a, b)) => Some(a.sack_permitted && b.sack_permitted),
+                None => sender.sack.then_some(true),
+            },
+            timestamps: flow.timestamps,
+            ecn: syns.map(|(a, b)| a.ecn && b.ecn),
+            offload: flow.offload,
+            acks_seen: flow.acks_seen,
+            closed: self.closed(),
+            data_segments: arrivals.segments,
+            sent_segments: arrivals.segments + fates.lost_upstream,
+            data_bytes: arrivals.bytes,
+            unique_bytes: arrivals.unique_bytes,
+            acked_bytes: totals.acked_bytes,
+            retransmitted_segments: arrivals.resent_segments,
+            retransmitted_bytes: arrivals.resent_bytes,
+            lost_segments: lost,
+            lost_low: lost.saturating_sub(fates.doubtful),
+            lost_high: lost + fates.doubtful,
+            lost_upstream: fates.lost_upstream,
+            spurious_retransmissions: fates.spurious,
+            loss_events: fates.loss_events.count,
+            fast_recoveries: sender.episodes.recoveries,
+            timeouts: sender.episodes.timeouts,
+            tail_loss_probes: sender.episodes.probes,
+            reorder_events: sender.reordering.events,
+            reordered_segments: sender.reordering.segments,
+            duplicated_segments: arrivals.copies,
+            zero_window_episodes: flow.zero_windows,
+            missing_segments: fates.missing,
+            acks: totals.acks,
+            duplicate_acks: totals.duplicate_acks,
+            rtt_samples: rtt.samples,
+            rtt_mean_s: rtt.mean_s().map(|mean| {
+                if totals.busy_s > 0.0 {
+                    totals.srtt_integral / totals.busy_s
+                } else {
+                    mean
+                }
+            }),
+            rtt_sd_s: rtt.sd_s(),
+            rtt_min_s: rtt.min_s.is_finite().then_some(rtt.min_s),
+            rtt_p95_s: rtt.quantile_s(0.95),
+            rto_s: (rtt.srtt_s > 0.0 && totals.busy_s > 0.0).then(|| totals.rto_integral / totals.busy_s),
+            flight_max: totals.flight_max,
+            rwnd_max: peer.window.and_then(|(_, most)| scaled(most)),
+            rwnd_min: peer.window.and_then(|(least, _)| scaled(least)),
+            limited_share: sender.rounds.limited as f64 / sender.rounds.count.max(1) as f64,
+            busy_s: totals.busy_s,
+        }
+    }
+}
+
+/// SMSS guessed from the length of a segment, for connections whose SYNs are not in the capture.
+fn smss_of(payload: u32) -> u32 {
+    let multiple = COMMON_SMSS.iter().copied().find(|&m| payload > m && payload.is_multiple_of(m));
+    multiple.unwrap_or(payload.max(DEFAULT_SMSS))
+}
+
+impl Flow {
+    fn on_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
+        let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
+        self.deliver_acks(segment.time_ns, tsecr, sink);
+        let right = left + u64::from(segment.payload);
+        let passing = Passing {
+            left,
+            right,
+            time_ns: segment.time_ns,
+            frame: segment.frame,
+            tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
+            ip_id: segment.ip_id,
+            checksum: segment.checksum,
+        };
+        if segment.payload == 0 {
+            self.arrivals.on_other(segment.ip_id);
+            if segment.has(flags::FIN) {
+                self.arrivals.on_fin(passing, &mut self.sender, sink);
+            }
+            return;
+        }
+        if self.is_probe(&passing) {
+            self.arrivals.on_other(segment.ip_id);
+            self.probe_event(&passing, sink);
+            return;
+        }
+        if !self.smss_known && segment.payload > self.sender.smss {
+            let guess = smss_of(segment.payload);
+            if !segment.payload.is_multiple_of(self.sender.smss) || self.sender.smss < DEFAULT_SMSS * 2 {
+                self.sender.smss = guess.max(self.sender.smss);
+            }
+        }
+        self.offload |= segment.payload > self.sender.smss;
+        if self.first_ns == 0 {
+            self.first_ns = segment.time_ns;
+        }
+        self.last_ns = self.last_ns.max(segment.time_ns);
+        self.arrivals.on_data(passing, &mut self.sender, sink);
+    }
+
+    /// Keep-alive (RFC 9293, 3.8.4) or zero-window probe (3.8.6.1): one byte that carries nothing new or nothing wanted.
+    fn is_probe(&self, passing: &Passing) -> bool {
+        let one_byte = passing.right - passing.left == 1;
+        let idle = self.sender.una == self.sender.nxt;
+        one_byte
+            && (idle && passing.left + 1 == self.sender.nxt
+                || self.zero_window.is_some() && passing.left <= self.sender.nxt)
+    }
+
+    fn probe_event(&self, passing: &Passing, sink: &mut dyn Sink) {
+        sink.event(EventRow {
+            flow: self.sender.flow,
+            time_ns: passing.time_ns,
+            kind: Kind::Probe,
+            reason: if self.zero_window.is_some() { Reason::WindowProbe } else { Reason::KeepAlive },
+            left: offset(passing.left),
+            right: offset(passing.right),
+            frame: Some(passing.frame),
+            cause_frame: None,
+            segments: 1,
+            flight: self.sender.flight(),
+            phase: self.sender.phase(),
+            confidence: 0.9,
+            value: None,
+            timeout_follows: None,
+        });
+    }
+
+    fn on_ack(&mut self, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, fin: bool, sink: &mut dyn Sink) {
+        self.acks_seen = true;
+        let at = unwrap.near(segment.ack);
+        let nxt = self.sender.nxt;
+        // the FIN's number is no data; what was acknowledged but never seen is not followed
+        let acknowledged = at.min(nxt);
+        let _ = fin;
+        let mut ack = Ack {
+            time_ns: segment.time_ns,
+            frame: segment.frame,
+            ack: acknowledged,
+            window: scale.map(|k| u64::from(segment.window) << k),
+            tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
+            pure: segment.payload == 0 && !segment.has(flags::FIN),
+            sack: [(0, 0); 4],
+            sack_len: segment.options.sack_len,
+        };
+        for (slot, &(left, right)) in ack.sack.iter_mut().zip(segment.options.sack_blocks()) {
+            *slot = (unwrap.near(left), unwrap.near(right));
+        }
+        if acknowledged > self.sender.una {
+            self.last_ns = self.last_ns.max(segment.time_ns);
+        }
+        self.on_window(segment, sink);
+        if self.sender.vantage == Vantage::Sender {
+            self.sender.on_ack(&ack, sink);
+        } else {
+            self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
+        }
+    }
+
+    fn on_window(&mut self, segment: &Segment, sink: &mut dyn Sink) {
+        match (segment.window, self.zero_window) {
+            (0, None) => {
+                self.zero_window = Some((segment.time_ns, segment.frame));
+                self.zero_windows += 1;
+            }
+            (1.., Some(_)) => self.end_zero_window(segment.time_ns, Some(segment.frame), sink),
+            _ => {}
+        }
+    }
+
+    fn end_zero_window(&mut self, time_ns: i64, frame: Option<u64>, sink: &mut dyn Sink) {
+        let Some((start_ns, start_frame)) = self.zero_window.take() else { return };
+        sink.event(EventRow {
+            flow: self.sender.flow,
+            time_ns: start_ns,
+            kind: Kind::ZeroWindow,
+            reason: Reason::Advertised,
+            left: offset(self.sender.una),
+            right: offset(self.sender.nxt),
+            frame: Some(start_frame),
+            cause_frame: frame,
+            segments: 0,
+            flight: self.sender.flight(),
+            phase: self.sender.phase(),
+            confidence: 1.0,
+            value: Some((time_ns - start_ns) as f64 / 1e9),
+            timeout_follows: None,
+        });
+    }
+
+    /// Hands the sender the ACKs that had reached it before it sent what passes now.
+    fn deliver_acks(&mut self, now_ns: i64, tsecr: Option<u32>, sink: &mut dyn Sink) {
+        while let Some(ack) = self.acks.next(now_ns, tsecr, self.sender.nxt) {
+            self.sender.on_ack(&ack, sink);
+        }
+    }
+
+    fn finish(&mut self, sink: &mut dyn Sink) {
+        for ack in self.acks.drain().collect::<Vec<_>>() {
+            self.sender.on_ack(&ack, sink);
+        }
+        self.end_zero_window(self.last_ns, None, sink);
+        self.sender.finish(sink);
+    }
+}

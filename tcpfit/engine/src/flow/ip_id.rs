@@ -1,0 +1,155 @@
+//! The IPv4 identification as a send counter.
+//!
+//! Many hosts count it up by one for every packet of a connection (or of the host). Where they do, it tells in which
+//! order packets were sent and, where the counter belongs to the connection alone, how many are missing. Random, zero
+//! and rewritten identifications fail the test below and are not used (RFC 6864 allows all of them).
+
+/// A step forwards of at most this is one of a counter.
+const LARGEST_STEP: i64 = 1000;
+/// Steps needed before the counter is believed: two steps of exactly one happen by chance once in 2^32.
+const STEPS_NEEDED: u32 = 2;
+/// Identifications remembered behind the highest one, to know a copy when it comes.
+const REMEMBERED: i64 = 512;
+
+/// What an identification says of the packet that carries it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// The counter is not usable (or not yet).
+    Unknown,
+    /// Sent after everything seen so far; `missing` numbers were skipped (0 unless the counter is the connection's own).
+    Newest { index: i64, missing: u32 },
+    /// Sent before something that was seen earlier.
+    Late { index: i64 },
+    /// This very packet has been seen.
+    Copy,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct IpId {
+    started: bool,
+    highest: i64,
+    /// Numbers the newest packet took: one a segment (a super-segment of k takes k).
+    width: i64,
+    steps: u32,
+    ones: u32,
+    forwards: u32,
+    /// Bit i: `highest - i` has been seen.
+    seen: [u64; (REMEMBERED / 64) as usize],
+}
+
+impl IpId {
+    pub fn ordered(&self) -> bool {
+        self.steps >= STEPS_NEEDED && self.forwards * 20 >= self.steps * 19
+    }
+
+    /// The counter is the connection's own: a skipped number is a packet that did not come by.
+    pub fn dense(&self) -> bool {
+        self.ordered() && self.ones * 10 >= self.steps * 8
+    }
+
+    /// Takes the next packet of the direction; `segments` is 1 but for super-segments.
+    pub fn observe(&mut self, id: u16, segments: u32) -> Place {
+        let width = i64::from(segments.max(1));
+        if !self.started {
+            self.started = true;
+            self.highest = i64::from(id);
+            self.width = width;
+            self.seen[0] = 1;
+            return Place::Unknown;
+        }
+        let index = self.highest + i64::from(id.wrapping_sub(self.highest as u16) as i16);
+        let step = index - self.highest - (self.width - 1);
+        if index <= self.highest {
+            let back = self.highest - index;
+            let seen = back < REMEMBERED && self.seen[(back / 64) as usize] >> (back % 64) & 1 == 1;
+            if seen {
+                return if self.ordered() { Place::Copy } else { self.restart(index, width) };
+            }
+            if back >= REMEMBERED || !self.ordered() {
+                return self.restart(index, width);
+            }
+            self.seen[(back / 64) as usize] |= 1 << (back % 64);
+            return Place::Late { index };
+        }
+        let usable = self.ordered();
+        let dense = self.dense();
+        self.steps += 1;
+        self.ones += u32::from(step == 1);
+        self.forwards += u32::from((1..=LARGEST_STEP).contains(&step));
+        if self.steps == 1 << 20 {
+            self.steps /= 2;
+            self.ones /= 2;
+            self.forwards /= 2;
+        }
+        self.shift(index - self.highest);
+        self.highest = index;
+        self.width = width;
+        let plausible = (1..=LARGEST_STEP).contains(&step);
+        match (usable && plausible, dense) {
+            (false, _) => Place::Unknown,
+            (true, false) => Place::Newest { index, missing: 0 },
+            (true, true) => Place::Newest { index, missing: (step - 1) as u32 },
+        }
+    }
+
+    /// A jump that no counter makes: start again from here, and count it against the counter.
+    fn restart(&mut self, index: i64, width: i64) -> Place {
+        self.steps += 1;
+        self.seen = Default::default();
+        self.seen[0] = 1;
+        self.highest = index;
+        self.width = width;
+        Place::Unknown
+    }
+
+    fn shift(&mut self, by: i64) {
+        if by >= REMEMBERED {
+            self.seen = Default::default();
+        } else {
+            let (words, bits) = ((by / 64) as usize, (by % 64) as u32);
+            for i in (0..self.seen.len()).rev() {
+                let high = if i >= words { self.seen[i - words] << bits } else { 0 };
+                let low = if bits > 0 && i > words { self.seen[i - words - 1] >> (64 - bits) } else { 0 };
+                self.seen[i] = high | low;
+            }
+        }
+        self.seen[0] |= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_counter_tells_gaps_late_packets_and_copies() {
+        let mut id = IpId::default();
+        for i in 0..3u16 {
+            assert_eq!(id.observe(65534u16.wrapping_add(i), 1), Place::Unknown);
+        }
+        let at = |p| match p {
+            Place::Newest { index, missing } => (index, missing),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(at(id.observe(3, 1)), (65539, 2));
+        assert_eq!(id.observe(2, 1), Place::Late { index: 65538 });
+        assert_eq!(id.observe(2, 1), Place::Copy);
+        assert_eq!(at(id.observe(4, 4)), (65540, 0));
+        assert_eq!(at(id.observe(8, 1)), (65544, 0));
+    }
+
+    #[test]
+    fn random_identifications_are_not_used() {
+        let mut id = IpId::default();
+        let mut x = 1u32;
+        for _ in 0..1000 {
+            x = x.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            id.observe((x >> 16) as u16, 1);
+        }
+        assert!(!id.ordered());
+        let mut zero = IpId::default();
+        for _ in 0..100 {
+            assert_eq!(zero.observe(0, 1), Place::Unknown);
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Rounds: a round trip from the sending of one segment to its acknowledgement (algorithms as in RFC 5681's per-RTT rules).
+//!
+//! A round that is over waits until the fate of everything sent in it is known, so that its losses can be counted.
+
+use crate::rows::{Phase, RoundRow, Sink};
+use std::collections::VecDeque;
+
+/// The flight counts as limited by the window when it comes this close to it, in segments.
+const LIMIT_MARGIN: f64 = 3.0;
+/// Rounds that wait for their losses at most; beyond, the oldest goes out as it is.
+const WAITING: usize = 4096;
+
+#[derive(Clone, Debug)]
+pub struct Rounds {
+    flow: u32,
+    next: u32,
+    /// The round under way; `end` is the sequence number whose ACK ends it.
+    current: Option<(RoundRow, u64)>,
+    rtt_sum: f64,
+    rtt_count: u32,
+    waiting: VecDeque<RoundRow>,
+    pub limited: u64,
+    pub count: u64,
+}
+
+impl Rounds {
+    pub fn new(flow: u32) -> Self {
+        Self {
+            flow,
+            next: 0,
+            current: None,
+            rtt_sum: 0.0,
+            rtt_count: 0,
+            waiting: VecDeque::new(),
+            limited: 0,
+            count: 0,
+        }
+    }
+
+    /// `segments` were sent; a round begins if none is under way and ends when `nxt` is acknowledged.
+    pub fn sent(&mut self, time_ns: i64, segments: u32, again: bool, nxt: u64, flight: f64) {
+        if self.current.is_none() {
+            let row = RoundRow {
+                flow: self.flow,
+                round: self.next,
+                start_ns: time_ns,
+                end_ns: time_ns,
+                sent_segments: 0,
+                resent_segments: 0,
+                lost_segments: 0,
+                acked_bytes: 0,
+                acks: 0,
+                rtt_s: None,
+                flight: 0.0,
+                rwnd: None,
+                phase: Phase::Open,
+                limited: false,
+                idle_s: 0.0,
+            };
+            self.next += 1;
+            self.current = Some((row, nxt));
+        }
+        if let Some((row, _)) = &mut self.current {
+            row.sent_segments += segments;
+            row.resent_segments += if again { segments } else { 0 };
+            row.flight = row.flight.max(flight);
+        }
+    }
+
+    pub fn sample(&mut self, rtt_s: f64) {
+        self.rtt_sum += rtt_s;
+        self.rtt_count += 1;
+    }
+
+    pub fn idle(&mut self, idle_s: f64) {
+        if let Some((row, _)) = &mut self.current {
+            row.idle_s += idle_s;
+        }
+    }
+
+    /// An ACK moved the left edge to `una`; `rwnd` is the window then, in segments.
+    pub fn acked(&mut self, time_ns: i64, bytes: u64, una: u64, rwnd: Option<f64>, phase: Phase) {
+        let Some((row, end)) = &mut self.current else { return };
+        row.acked_bytes += bytes;
+        row.acks += 1;
+        row.end_ns = time_ns;
+        if let Some(now) = rwnd {
+            row.rwnd = Some(row.rwnd.map_or(now, |w| w.min(now)));
+        }
+        if una >= *end {
+            row.phase = phase;
+            self.close();
+        }
+    }
+
+    fn close(&mut self) {
+        let Some((mut row, _)) = self.current.take() else { return };
+        if self.rtt_count > 0 {
+            row.rtt_s = Some(self.rtt_sum / f64::from(self.rtt_count));
+        }
+        (self.rtt_sum, self.rtt_count) = (0.0, 0);
+        row.limited = row.rwnd.is_some_and(|w| row.flight + LIMIT_MARGIN >= w);
+        self.limited += u64::from(row.limited);
+        self.count += 1;
+        self.waiting.push_back(row);
+    }
+
+    /// A transmission sent at `time_ns` was lost: it belongs to the last round that began before it.
+    pub fn lost(&mut self, time_ns: i64, segments: u32) {
+        let started = |row: &RoundRow| row.start_ns <= time_ns;
+        if let Some((row, _)) = self.current.as_mut().filter(|(row, _)| started(row)) {
+            row.lost_segments += segments;
+        } else {
+            let n = self.waiting.partition_point(started);
+            if let Some(row) = self.waiting.get_mut(n.saturating_sub(1)) {
+                row.lost_segments += segments;
+            }
+        }
+    }
+
+    /// Gives out the rounds whose losses are all known: those over before `known_ns`.
+    pub fn settle(&mut self, known_ns: i64, sink: &mut dyn Sink) {
+        while self.waiting.len() > WAITING || self.waiting.front().is_some_and(|row| row.end_ns < known_ns) {
+            if let Some(row) = self.waiting.pop_front() {
+                sink.round(row);
+            }
+        }
+    }
+
+    pub fn finish(&mut self, phase: Phase, sink: &mut dyn Sink) {
+        if let Some((row, _)) = &mut self.current {
+            row.phase = phase;
+        }
+        self.close();
+        self.settle(i64::MAX, sink);
+    }
+}

@@ -1,0 +1,166 @@
+//! Round-trip times as the sender's estimator sees them, and the retransmission timer replayed from them.
+//!
+//! The estimator is RFC 6298 (2) in the form most senders run today: the variance is looked at once a round trip and
+//! the timer keeps a floor above the smoothed round trip (RTO = SRTT + max(floor, 4 RTTVAR)).
+
+/// Bins of the logarithmic histogram: 3 % wide, from 1 us to above 1000 s.
+const BINS: usize = 720;
+const BIN_RATIO: f64 = 1.03;
+/// Smallest value told apart, in seconds.
+const BIN_FLOOR_S: f64 = 1e-6;
+/// Initial timer before the first sample (RFC 6298, 2.1).
+const INITIAL_RTO_S: f64 = 1.0;
+/// Lower bound of the variance term where the host has not shown another one.
+const VARIANCE_FLOOR_S: f64 = 0.2;
+
+#[derive(Clone, Debug)]
+pub struct Rtt {
+    pub samples: u64,
+    sum: f64,
+    sum_squares: f64,
+    pub min_s: f64,
+    /// Smoothed round trip, 0 before the first sample.
+    pub srtt_s: f64,
+    /// Four times the mean deviation, as the timer uses it.
+    deviation_s: f64,
+    deviation_max_s: f64,
+    variance_s: f64,
+    /// The variance is looked at again when this sequence number is acknowledged.
+    round_end: u64,
+    histogram: Option<Box<[u32; BINS]>>,
+}
+
+impl Default for Rtt {
+    fn default() -> Self {
+        Self {
+            samples: 0,
+            sum: 0.0,
+            sum_squares: 0.0,
+            min_s: f64::INFINITY,
+            srtt_s: 0.0,
+            deviation_s: 0.0,
+            deviation_max_s: 0.0,
+            variance_s: 0.0,
+            round_end: 0,
+            histogram: None,
+        }
+    }
+}
+
+impl Rtt {
+    /// First guess from the handshake; it feeds the estimator but is no sample of the data path.
+    pub fn seed(&mut self, rtt_s: f64) {
+        if self.srtt_s == 0.0 && rtt_s > 0.0 {
+            self.first(rtt_s);
+            self.min_s = self.min_s.min(rtt_s);
+        }
+    }
+
+    fn first(&mut self, rtt_s: f64) {
+        self.srtt_s = rtt_s;
+        self.deviation_s = 2.0 * rtt_s;
+        self.variance_s = self.deviation_s.max(VARIANCE_FLOOR_S);
+        self.deviation_max_s = self.variance_s;
+    }
+
+    /// A sample of data sent once; `una` and `nxt` delimit the sender's round.
+    pub fn sample(&mut self, rtt_s: f64, una: u64, nxt: u64) {
+        if rtt_s <= 0.0 {
+            return;
+        }
+        self.samples += 1;
+        self.sum += rtt_s;
+        self.sum_squares += rtt_s * rtt_s;
+        self.min_s = self.min_s.min(rtt_s);
+        let bin = ((rtt_s / BIN_FLOOR_S).ln() / BIN_RATIO.ln()).clamp(0.0, (BINS - 1) as f64) as usize;
+        self.histogram.get_or_insert_with(|| Box::new([0; BINS]))[bin] += 1;
+        self.smooth(rtt_s, una, nxt);
+    }
+
+    /// Feeds the estimator alone (timestamp echoes of resent data: RFC 7323, 4.1).
+    pub fn smooth(&mut self, rtt_s: f64, una: u64, nxt: u64) {
+        if self.srtt_s == 0.0 {
+            self.first(rtt_s);
+            self.round_end = nxt;
+            return;
+        }
+        let error = rtt_s - self.srtt_s;
+        self.srtt_s += error / 8.0;
+        let mut grown = error.abs() - self.deviation_s / 4.0;
+        if error < 0.0 && grown > 0.0 {
+            // a falling round trip must not raise the timer as a rising one does
+            grown /= 8.0;
+        }
+        self.deviation_s += grown;
+        if self.deviation_s > self.deviation_max_s {
+            self.deviation_max_s = self.deviation_s;
+            self.variance_s = self.variance_s.max(self.deviation_max_s);
+        }
+        if una > self.round_end {
+            if self.deviation_max_s < self.variance_s {
+                self.variance_s -= (self.variance_s - self.deviation_max_s) / 4.0;
+            }
+            self.round_end = nxt;
+            self.deviation_max_s = VARIANCE_FLOOR_S;
+        }
+    }
+
+    pub fn rto_s(&self) -> f64 {
+        if self.srtt_s == 0.0 {
+            INITIAL_RTO_S
+        } else {
+            self.srtt_s + self.variance_s.max(VARIANCE_FLOOR_S)
+        }
+    }
+
+    pub fn mean_s(&self) -> Option<f64> {
+        (self.samples > 0).then(|| self.sum / self.samples as f64)
+    }
+
+    pub fn sd_s(&self) -> Option<f64> {
+        let mean = self.mean_s()?;
+        (self.samples > 1).then(|| (self.sum_squares / self.samples as f64 - mean * mean).max(0.0).sqrt())
+    }
+
+    /// Upper edge of the bin that holds the quantile `share`.
+    pub fn quantile_s(&self, share: f64) -> Option<f64> {
+        let histogram = self.histogram.as_ref()?;
+        let target = (share * self.samples as f64).ceil() as u64;
+        let mut seen = 0u64;
+        for (bin, &count) in histogram.iter().enumerate() {
+            seen += u64::from(count);
+            if seen >= target {
+                return Some(BIN_FLOOR_S * BIN_RATIO.powi(bin as i32 + 1));
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn first_sample_sets_both_estimators() {
+        // RFC 6298, 2.2: SRTT = R, RTTVAR = R/2, RTO = R + 4 R/2
+        let mut rtt = Rtt::default();
+        assert_eq!(rtt.rto_s(), 1.0);
+        rtt.sample(0.3, 1, 2);
+        assert!((rtt.rto_s() - 0.9).abs() < 1e-12);
+        let mut short = Rtt::default();
+        short.sample(0.02, 1, 2);
+        assert!((short.rto_s() - 0.22).abs() < 1e-12);
+    }
+
+    #[test]
+    fn steady_round_trips_bring_the_timer_down_to_its_floor() {
+        let mut rtt = Rtt::default();
+        for i in 0..200u64 {
+            rtt.sample(0.1, i * 10, i * 10 + 5);
+        }
+        assert!((rtt.rto_s() - 0.3).abs() < 1e-3);
+        let p95 = rtt.quantile_s(0.95).unwrap();
+        assert!((0.1..0.1031).contains(&p95));
+    }
+}

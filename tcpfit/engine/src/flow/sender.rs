@@ -1,0 +1,366 @@
+//! The data sender of a flow, followed from outside: what it has outstanding, what its congestion control felt.
+//!
+//! Everything here happens on the sender's clock as seen from the capture point: `arrivals` puts transmissions into
+//! sending order (those that never came by included), `ack_delay` holds each ACK until the sender can have had it. At a
+//! sender's capture both do nothing, and one state machine serves every vantage point. All state is `inferred`.
+
+use crate::events::cause::Episodes;
+use crate::events::fate::Fates;
+use crate::events::reordering::Reordering;
+use crate::flow::rounds::Rounds;
+use crate::flow::rtt::Rtt;
+use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit};
+use crate::flow::sequence::before;
+use crate::rows::{Phase, Reason, Sink, Vantage};
+
+/// An acknowledgement as it reached the sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    pub time_ns: i64,
+    pub frame: u64,
+    pub ack: u64,
+    /// Window after scaling, in bytes; `None` if the scale is not known.
+    pub window: Option<u64>,
+    pub tsecr: Option<u32>,
+    /// It carried no payload, SYN or FIN.
+    pub pure: bool,
+    pub sack: [(u64, u64); 4],
+    pub sack_len: u8,
+}
+
+/// A range that was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub left: u64,
+    pub right: u64,
+    pub time_ns: i64,
+    /// 0: it did not pass the capture point.
+    pub frame: u64,
+    pub tsval: u32,
+    pub ip_id: u16,
+}
+
+pub struct Sender {
+    pub flow: u32,
+    pub smss: u32,
+    pub vantage: Vantage,
+    pub sack: bool,
+    pub timestamps: bool,
+    pub board: Scoreboard,
+    /// RFC 9293's SND.UNA and SND.NXT, the latter as the highest byte sent.
+    pub una: u64,
+    pub nxt: u64,
+    /// Transmissions so far, in segments.
+    pub order: u64,
+    pub rtt: Rtt,
+    /// Segments sent and not acknowledged; of these, SACKed ones.
+    pub outstanding: u32,
+    pub sacked: u32,
+    /// Since the left edge moved (RFC 5681, 2).
+    pub duplicate_acks: u32,
+    pub last_ack_ns: i64,
+    pub last_advance_ns: i64,
+    pub last_sent_ns: i64,
+    /// Order of the newest transmission known to have been delivered.
+    pub delivered_order: u64,
+    /// Window of the last ACK, in bytes.
+    pub window: Option<u64>,
+    pub episodes: Episodes,
+    pub fates: Fates,
+    pub rounds: Rounds,
+    pub reordering: Reordering,
+    pub totals: Totals,
+    clock_ns: i64,
+}
+
+/// Counters that need no hindsight.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    pub acks: u64,
+    pub duplicate_acks: u64,
+    pub acked_bytes: u64,
+    pub busy_s: f64,
+    /// Integral of the smoothed round trip over busy time.
+    pub srtt_integral: f64,
+    /// Integral of the replayed timer over busy time.
+    pub rto_integral: f64,
+    pub flight_max: f64,
+}
+
+impl Sender {
+    pub fn new(flow: u32, start: u64, smss: u32, vantage: Vantage) -> Self {
+        Self {
+            flow,
+            smss,
+            vantage,
+            sack: false,
+            timestamps: false,
+            board: Scoreboard::default(),
+            una: start,
+            nxt: start,
+            order: 0,
+            rtt: Rtt::default(),
+            outstanding: 0,
+            sacked: 0,
+            duplicate_acks: 0,
+            last_ack_ns: i64::MIN / 2,
+            last_advance_ns: i64::MIN / 2,
+            last_sent_ns: i64::MIN / 2,
+            delivered_order: 0,
+            window: None,
+            episodes: Episodes::default(),
+            fates: Fates::new(flow),
+            rounds: Rounds::new(flow),
+            reordering: Reordering::new(flow),
+            totals: Totals::default(),
+            clock_ns: 0,
+        }
+    }
+
+    /// Segments outstanding at the sender: RFC 6675's pipe as far as SACKs and duplicate ACKs tell.
+    pub fn flight(&self) -> f64 {
+        let arrived = if self.sack { self.sacked } else { self.duplicate_acks };
+        f64::from(self.outstanding.saturating_sub(arrived))
+    }
+
+    pub fn window_segments(&self) -> Option<f64> {
+        self.window.map(|w| w as f64 / f64::from(self.smss))
+    }
+
+    /// Moves the clock and integrates over the time with data outstanding.
+    fn tick(&mut self, time_ns: i64) {
+        if self.clock_ns != 0 && time_ns > self.clock_ns {
+            let seconds = (time_ns - self.clock_ns) as f64 / 1e9;
+            if self.outstanding > 0 {
+                self.totals.busy_s += seconds;
+                self.totals.srtt_integral += self.rtt.srtt_s * seconds;
+                self.totals.rto_integral += self.rtt.rto_s() * seconds;
+            } else {
+                self.rounds.idle(seconds);
+            }
+        }
+        self.clock_ns = self.clock_ns.max(time_ns);
+    }
+
+    fn transmission(&self, sent: &Sent, cause: Reason) -> Transmission {
+        Transmission {
+            time_ns: sent.time_ns,
+            order: self.order,
+            frame: sent.frame,
+            tsval: sent.tsval,
+            flight: self.flight() as f32,
+            ip_id: sent.ip_id,
+            cause,
+            seen: sent.frame != 0,
+        }
+    }
+
+    /// New data: `sent.left` is `nxt`.
+    pub fn send_new(&mut self, sent: &Sent) {
+        self.tick(sent.time_ns);
+        let count = segments(sent.right - sent.left, self.smss);
+        let first = self.transmission(sent, Reason::Unknown);
+        self.board.units.push_back(Unit { left: sent.left, right: sent.right, first, resent: None, sacked_ns: 0, dsacks: 0 });
+        self.order += u64::from(count);
+        self.nxt = sent.right;
+        self.outstanding += count;
+        self.last_sent_ns = sent.time_ns;
+        let flight = self.flight();
+        self.totals.flight_max = self.totals.flight_max.max(flight);
+        self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
+    }
+
+    /// Data below `nxt` again. Returns the label and the earlier transmission it repeats.
+    pub fn send_again(&mut self, sent: &Sent, sink: &mut dyn Sink) -> Reason {
+        self.tick(sent.time_ns);
+        let count = segments(sent.right - sent.left, self.smss);
+        let reason = self.on_resend(sent, sink);
+        let transmission = self.transmission(sent, reason);
+        for n in self.board.cut(sent.left.max(self.una), sent.right) {
+            self.board.units[n].add(transmission);
+        }
+        self.order += u64::from(count);
+        self.last_sent_ns = sent.time_ns;
+        let flight = self.flight();
+        self.rounds.sent(sent.time_ns, count, true, self.nxt, flight);
+        reason
+    }
+
+    pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+        self.tick(ack.time_ns);
+        let sacked_before = self.sacked;
+        self.on_sack(ack);
+        if ack.ack > self.una {
+            self.advance(ack, sink);
+        } else if ack.ack == self.una && ack.pure && !self.board.units.is_empty() {
+            // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
+            let same_window = ack.window == self.window;
+            if self.sacked > sacked_before || (same_window && !self.sack) {
+                self.duplicate_acks += 1;
+                self.totals.duplicate_acks += 1;
+            }
+        }
+        self.window = ack.window;
+        self.last_ack_ns = ack.time_ns;
+    }
+
+    fn on_sack(&mut self, ack: &Ack) {
+        let blocks = &ack.sack[..ack.sack_len as usize];
+        if blocks.is_empty() {
+            return;
+        }
+        self.sack = true;
+        let mut first_sample: Option<i64> = None;
+        for (i, &(left, right)) in blocks.iter().enumerate() {
+            // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
+            let inside = i == 0 && blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
+            if i == 0 && (right <= ack.ack || inside) {
+                self.fates.on_dsack(left, right, ack, &mut self.board);
+                continue;
+            }
+            if left >= right || left < self.una || right > self.nxt {
+                continue;
+            }
+            for n in self.board.cut(left, right) {
+                let unit = &mut self.board.units[n];
+                if unit.sacked_ns != 0 {
+                    continue;
+                }
+                unit.sacked_ns = ack.time_ns;
+                self.sacked += segments(unit.right - unit.left, self.smss);
+                if unit.resent.is_none() {
+                    self.delivered_order = self.delivered_order.max(unit.first.order);
+                    if unit.first.seen && first_sample.is_none() {
+                        first_sample = Some(unit.first.time_ns);
+                    }
+                } else if ack.time_ns - unit.last().time_ns >= (self.rtt.min_s * 1e9) as i64 {
+                    self.delivered_order = self.delivered_order.max(unit.last().order);
+                }
+            }
+        }
+        if let Some(sent_ns) = first_sample.filter(|_| ack.ack <= self.una) {
+            let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
+            self.rtt.smooth(rtt_s, self.una, self.nxt);
+        }
+    }
+
+    /// The left edge moves to `ack.ack`.
+    fn advance(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+        if ack.ack > self.nxt {
+            // acknowledged but never seen: the sender's data are not (all) in the capture
+            return;
+        }
+        let from = self.una;
+        self.board.split(ack.ack);
+        // Karn: no sample from resent data; the oldest unit never resent is the estimator's
+        let (mut oldest, mut resent) = (None, false);
+        let mut echoed: Option<i64> = None;
+        let mut head = true;
+        let mut filler = u64::MAX;
+        let units = self.board.at_or_after(ack.ack);
+        for _ in 0..units {
+            let Some(unit) = self.board.units.pop_front() else { break };
+            let count = segments(unit.right - unit.left, self.smss);
+            self.outstanding = self.outstanding.saturating_sub(count);
+            if unit.sacked_ns != 0 {
+                self.sacked = self.sacked.saturating_sub(count);
+            }
+            if unit.resent.is_none() && unit.first.seen {
+                self.delivered_order = self.delivered_order.max(unit.first.order);
+                if unit.sacked_ns == 0 {
+                    oldest.get_or_insert(unit.first.time_ns);
+                }
+            } else {
+                resent |= unit.resent.is_some();
+                if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
+                    if let Some(t) = unit.all().filter(|t| t.seen && t.tsval == echo).last() {
+                        echoed = Some(t.time_ns);
+                    }
+                }
+                let delivered_ns = if unit.sacked_ns != 0 { unit.sacked_ns } else { ack.time_ns };
+                let this = self.fates.on_delivered(unit, delivered_ns, head, filler, ack, self.rtt.min_s);
+                if let Some(order) = this.order {
+                    self.delivered_order = self.delivered_order.max(order);
+                    if head {
+                        filler = order;
+                    }
+                }
+                if this.original && self.timestamps && head {
+                    self.on_eifel(ack, sink);
+                }
+            }
+            head = false;
+        }
+        self.una = ack.ack;
+        if !resent {
+            if let Some(sent_ns) = oldest {
+                let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
+                self.rtt.sample(rtt_s, self.una, self.nxt);
+                self.rounds.sample(rtt_s);
+            }
+        } else if let Some(sent_ns) = echoed {
+            self.rtt.smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+        }
+        let bytes = ack.ack - from;
+        self.totals.acks += 1;
+        self.totals.acked_bytes += bytes;
+        self.duplicate_acks = 0;
+        self.last_advance_ns = ack.time_ns;
+        self.on_advance(ack, sink);
+        let window = ack.window.map(|w| w as f64 / f64::from(self.smss));
+        self.rounds.acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
+        self.settle(ack.time_ns, sink);
+    }
+
+    /// A transmission thought missing arrived after all.
+    pub fn arrived(&mut self, order: u64, left: u64, frame: u64) -> bool {
+        let n = self.board.find(left);
+        let unit = self.board.units.get_mut(n);
+        let found = match unit.and_then(|u| u.all_mut().find(|t| t.order == order)) {
+            Some(t) => t,
+            None => match self.fates.find(order, left) {
+                Some(t) => t,
+                None => return false,
+            },
+        };
+        found.seen = true;
+        found.frame = frame;
+        true
+    }
+
+    /// Gives out what no later packet can change.
+    pub fn settle(&mut self, now_ns: i64, sink: &mut dyn Sink) {
+        let open_ns = self.board.units.front().map_or(i64::MAX, |u| u.first.time_ns);
+        let context = self.context();
+        let known_ns = self.fates.settle(now_ns, open_ns, &context, &mut self.rounds, sink);
+        self.rounds.settle(known_ns, sink);
+    }
+
+    /// The flow is over: everything is given out with what is known.
+    pub fn finish(&mut self, sink: &mut dyn Sink) {
+        self.close_episode(self.last_sent_ns.max(self.last_ack_ns), false, sink);
+        while let Some(unit) = self.board.units.pop_front() {
+            self.fates.on_undelivered(unit);
+        }
+        self.settle(i64::MAX, sink);
+        self.fates.finish(sink);
+        self.reordering.close(sink);
+        self.rounds.finish(self.episodes.phase, sink);
+    }
+
+    pub fn phase(&self) -> Phase {
+        self.episodes.phase
+    }
+
+    /// Time an answer to an ACK may take and still count as sent because of it.
+    pub fn clock_tolerance_ns(&self) -> i64 {
+        let share = if self.vantage == Vantage::Sender { 0.05 } else { 0.1 };
+        let floor = if self.vantage == Vantage::Sender { 1_000_000 } else { 4_000_000 };
+        floor.max((self.rtt.srtt_s * share * 1e9) as i64)
+    }
+
+    /// Eifel (RFC 3522): the covering ACK echoes a timestamp older than the first resend's.
+    pub fn echoes_original(echo: Option<u32>, first_resend_tsval: u32) -> bool {
+        echo.is_some_and(|echo| before(echo, first_resend_tsval))
+    }
+}

@@ -1,0 +1,179 @@
+//! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
+
+use crate::flow::connection::{Connection, Numbers};
+use crate::rows::{Sink, Vantage};
+use crate::segment::{Address, Segment};
+use hashbrown::HashMap;
+use std::collections::VecDeque;
+
+/// A closed connection stays this long for late copies of its last segments (RFC 9293's 2 MSL is longer than needed here).
+const LINGER_NS: i64 = 10_000_000_000;
+/// A connection without a packet for this long is settled; what comes later is followed as a new one.
+const IDLE_NS: i64 = 600_000_000_000;
+/// Between two looks for idle connections, in time of the capture.
+const SWEEP_NS: i64 = 60_000_000_000;
+/// Hosts remembered as being, or not being, the capturing one.
+const HOSTS: usize = 65_536;
+
+/// What the user can override.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Settings {
+    /// Where the capture was taken; `None` infers it.
+    pub vantage: Option<Vantage>,
+}
+
+/// Addresses and ports, the lower end first, so that both directions have one key.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct Key {
+    addresses: [Address; 2],
+    ports: [u16; 2],
+}
+
+impl Key {
+    fn of(segment: &Segment) -> Self {
+        let (a, b) = ((segment.src, segment.sport), (segment.dst, segment.dport));
+        let (low, high) = if a <= b { (a, b) } else { (b, a) };
+        Self { addresses: [low.0, high.0], ports: [low.1, high.1] }
+    }
+}
+
+/// Follows every connection of a capture. The same tracker serves every reader.
+pub struct Tracker {
+    numbers: Numbers,
+    next_connection: u32,
+    slots: Vec<Option<Box<Connection>>>,
+    free: Vec<u32>,
+    // seeded: captures are untrusted input
+    index: HashMap<Key, u32, foldhash::fast::RandomState>,
+    /// Closed connections and when they may go.
+    closing: VecDeque<(i64, u32, Key, u32)>,
+    hosts: HashMap<Address, i32, foldhash::fast::RandomState>,
+    next_sweep_ns: i64,
+}
+
+impl Default for Tracker {
+    fn default() -> Self {
+        Self::new(Settings::default())
+    }
+}
+
+impl Tracker {
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            numbers: Numbers { next_flow: 0, vantage: settings.vantage },
+            next_connection: 0,
+            slots: Vec::new(),
+            free: Vec::new(),
+            index: HashMap::default(),
+            closing: VecDeque::new(),
+            hosts: HashMap::default(),
+            next_sweep_ns: i64::MIN,
+        }
+    }
+
+    /// Takes the next segment of the capture.
+    pub fn push(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        let now_ns = segment.time_ns;
+        self.settle_closed(now_ns, sink);
+        if now_ns >= self.next_sweep_ns {
+            self.sweep(now_ns, sink);
+        }
+        let key = Key::of(segment);
+        let slot = match self.index.get(&key) {
+            Some(&slot) if !self.connection(slot).is_some_and(|c| c.is_reused_by(segment)) => slot,
+            Some(&slot) => {
+                self.settle(slot, key, sink);
+                self.open(key, segment)
+            }
+            None => self.open(key, segment),
+        };
+        let Some(connection) = self.slots[slot as usize].as_mut() else { return };
+        if connection.needs_hint() && !self.hosts.is_empty() {
+            let hosts = &self.hosts;
+            connection.hint(|address| hosts.get(address).is_some_and(|&votes| votes > 0));
+        }
+        let was_closed = connection.closed();
+        connection.push(segment, &mut self.numbers, sink);
+        if connection.closed() && !was_closed {
+            let number = connection.number;
+            if let Some(address) = connection.local_address() {
+                self.vote(address);
+            }
+            self.closing.push_back((now_ns + LINGER_NS, slot, key, number));
+        }
+    }
+
+    fn connection(&self, slot: u32) -> Option<&Connection> {
+        self.slots.get(slot as usize)?.as_deref()
+    }
+
+    fn vote(&mut self, address: Address) {
+        if self.hosts.len() < HOSTS || self.hosts.contains_key(&address) {
+            *self.hosts.entry(address).or_insert(0) += 1;
+        }
+    }
+
+    fn open(&mut self, key: Key, segment: &Segment) -> u32 {
+        let connection = Box::new(Connection::new(self.next_connection, segment));
+        self.next_connection += 1;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(connection);
+                slot
+            }
+            None => {
+                self.slots.push(Some(connection));
+                (self.slots.len() - 1) as u32
+            }
+        };
+        self.index.insert(key, slot);
+        slot
+    }
+
+    fn settle(&mut self, slot: u32, key: Key, sink: &mut dyn Sink) {
+        if let Some(mut connection) = self.slots[slot as usize].take() {
+            connection.finish(&mut self.numbers, sink);
+            self.index.remove(&key);
+            self.free.push(slot);
+        }
+    }
+
+    fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
+        while let Some(&(due_ns, slot, key, number)) = self.closing.front() {
+            if due_ns > now_ns {
+                break;
+            }
+            self.closing.pop_front();
+            if self.connection(slot).is_some_and(|c| c.number == number) {
+                self.settle(slot, key, sink);
+            }
+        }
+    }
+
+    fn sweep(&mut self, now_ns: i64, sink: &mut dyn Sink) {
+        self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
+        let mut idle: Vec<(u32, u32, Key)> = Vec::new();
+        for (&key, &slot) in &self.index {
+            if let Some(c) = self.connection(slot).filter(|c| c.last_ns.saturating_add(IDLE_NS) < now_ns) {
+                idle.push((c.number, slot, key));
+            }
+        }
+        // in order of first packet: the hash table's own order differs from run to run
+        idle.sort_unstable_by_key(|&(number, ..)| number);
+        for (_, slot, key) in idle {
+            self.settle(slot, key, sink);
+        }
+    }
+
+    /// Settles and gives out everything that is still open; the tracker is empty after it.
+    pub fn finish(&mut self, sink: &mut impl Sink) {
+        let mut open: Vec<Box<Connection>> = self.slots.drain(..).flatten().collect();
+        open.sort_unstable_by_key(|c| c.number);
+        for mut connection in open {
+            connection.finish(&mut self.numbers, sink);
+        }
+        self.free.clear();
+        self.index.clear();
+        self.closing.clear();
+    }
+}

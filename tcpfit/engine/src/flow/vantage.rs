@@ -1,0 +1,140 @@
+//! Where on the path the capture was taken: the share of the round trip between the capture point and each end.
+//!
+//! The handshake says it best: SYN to SYN-ACK is the server's half, SYN-ACK to the client's next packet the client's.
+//! Without a handshake the first packets are held back until data and ACKs show both halves, until the capture itself
+//! tells the direction (cooked captures, pcapng packet flags), or until another connection of the same host has told.
+
+use crate::rows::Vantage;
+use crate::segment::{flags, Direction, Segment};
+
+/// Below this share of the round trip an end counts as being at the capture point.
+const AT_END: f64 = 0.05;
+/// Half as short as this, and below a tenth of the round trip, is the host itself.
+const HOST_S: f64 = 0.0003;
+/// A whole round trip as short as this is one machine talking to itself.
+const LOOPBACK_S: f64 = 0.0002;
+
+/// The capture point relative to the two ends, end 0 being the one that sent the connection's first packet.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Position {
+    /// Round trip capture point -> end -> capture point, in seconds; `None` where not known.
+    pub halves_s: [Option<f64>; 2],
+    pub confidence: f64,
+    /// The end at the capture point, where only that is known.
+    pub local: Option<usize>,
+}
+
+impl Position {
+    pub const UNKNOWN: Position = Position { halves_s: [None, None], confidence: 0.0, local: None };
+
+    pub fn from_halves(first: f64, second: f64) -> Self {
+        let total = first + second;
+        let share = if total > 0.0 { first.min(second) / total } else { 0.5 };
+        let confidence = if total < LOOPBACK_S {
+            0.5
+        } else if share < AT_END {
+            0.98
+        } else {
+            0.8
+        };
+        Self { halves_s: [Some(first.max(0.0)), Some(second.max(0.0))], confidence, local: None }
+    }
+
+    pub fn at(end: usize, confidence: f64) -> Self {
+        Self { halves_s: [None, None], confidence, local: Some(end) }
+    }
+
+    /// Share of the round trip between the capture point and `end`.
+    pub fn fraction(&self, end: usize) -> Option<f64> {
+        if let [Some(a), Some(b)] = self.halves_s {
+            let total = a + b;
+            if total >= LOOPBACK_S {
+                return Some(if end == 0 { a / total } else { b / total });
+            }
+            return Some(0.0);
+        }
+        self.local.map(|local| if local == end { 0.0 } else { 1.0 })
+    }
+
+    /// Vantage of the flow whose data sender is `end`.
+    pub fn vantage(&self, end: usize) -> Vantage {
+        let Some(fraction) = self.fraction(end) else { return Vantage::Unknown };
+        let near = |half: Option<f64>, share: f64| half.is_some_and(|s| s < HOST_S) && share < 0.1;
+        if fraction < AT_END || near(self.halves_s[end], fraction) {
+            Vantage::Sender
+        } else if fraction > 1.0 - AT_END || near(self.halves_s[1 - end], 1.0 - fraction) {
+            Vantage::Receiver
+        } else {
+            Vantage::Middle
+        }
+    }
+
+    /// The end that is the capturing host, if one is.
+    pub fn local_end(&self) -> Option<usize> {
+        (0..2).find(|&end| self.vantage(end) == Vantage::Sender && self.confidence > 0.7)
+    }
+
+    pub fn round_trip_s(&self) -> Option<f64> {
+        Some(self.halves_s[0]? + self.halves_s[1]?)
+    }
+}
+
+/// Position from the first packets of a connection whose handshake is not in the capture; `end_of` tells which end sent
+/// a segment.
+pub fn from_packets(packets: &[Segment], end_of: impl Fn(&Segment) -> usize) -> Position {
+    let mut halves: [Option<f64>; 2] = [None, None];
+    let mut local = [0u32; 2];
+    for (i, segment) in packets.iter().enumerate() {
+        let end = end_of(segment);
+        match segment.direction {
+            Direction::Outbound => local[end] += 1,
+            Direction::Inbound => local[1 - end] += 1,
+            Direction::Unknown => {}
+        }
+        let later = || packets[i + 1..].iter().filter(|s| end_of(s) != end);
+        // data -> ACK: the half of the other end
+        if segment.payload > 0 {
+            let edge = segment.seq.wrapping_add(segment.seq_len());
+            let answer = later().find(|s| s.has(flags::ACK) && s.ack.wrapping_sub(edge) < 1 << 31);
+            if let Some(answer) = answer.filter(|s| s.ack == edge) {
+                keep_least(&mut halves[1 - end], answer.time_ns - segment.time_ns);
+            }
+        }
+        // TSval -> first echo of it: the half of the other end, where it answers at once
+        if let Some((tsval, _)) = segment.options.timestamps {
+            let echo = later().find(|s| s.options.timestamps.is_some_and(|(_, tsecr)| tsecr == tsval));
+            if let Some(echo) = echo {
+                keep_least(&mut halves[1 - end], echo.time_ns - segment.time_ns);
+            }
+        }
+    }
+    if local[0] != local[1] {
+        let end = usize::from(local[1] > local[0]);
+        return Position { halves_s: halves, ..Position::at(end, 0.95) };
+    }
+    match halves {
+        [Some(a), Some(b)] => Position { confidence: 0.6, ..Position::from_halves(a, b) },
+        _ => Position { halves_s: halves, ..Position::UNKNOWN },
+    }
+}
+
+fn keep_least(half: &mut Option<f64>, took_ns: i64) {
+    let took_s = took_ns.max(0) as f64 / 1e9;
+    *half = Some(half.map_or(took_s, |h| h.min(took_s)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_handshake_halves_tell_the_end() {
+        let at_client = Position::from_halves(0.00005, 0.05);
+        assert_eq!((at_client.vantage(0), at_client.vantage(1)), (Vantage::Sender, Vantage::Receiver));
+        assert_eq!(at_client.local_end(), Some(0));
+        let middle = Position::from_halves(0.02, 0.03);
+        assert_eq!((middle.vantage(0), middle.vantage(1)), (Vantage::Middle, Vantage::Middle));
+        assert!((middle.fraction(0).unwrap() - 0.4).abs() < 1e-12);
+        assert_eq!(Position::UNKNOWN.vantage(0), Vantage::Unknown);
+    }
+}
