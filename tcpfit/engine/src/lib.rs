@@ -3,6 +3,11 @@
 //! One pass over a capture in blocks; every stage hands a borrowed value to the next and keeps nothing
 //! that it does not need later, so memory is bounded by the live flows and their outstanding data.
 
-pub mod segment;
-pub mod rows;
+#![deny(unsafe_code)]
+
+pub mod capture;
+pub mod decode;
 pub mod flow;
+pub mod rows;
+pub mod segment;
+pub mod tables;
