@@ -5,9 +5,13 @@
 
 #![deny(unsafe_code)]
 
+pub mod analysis;
 pub mod capture;
 pub mod decode;
+pub mod filter;
 pub mod flow;
+#[cfg(feature = "python")]
+mod python;
 pub mod rows;
 pub mod segment;
 pub mod tables;
