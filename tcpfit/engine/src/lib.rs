@@ -3,7 +3,16 @@
 //! One pass over a capture in blocks; every stage hands a borrowed value to the next and keeps nothing
 //! that it does not need later, so memory is bounded by the live flows and their outstanding data.
 
+#![deny(unsafe_code)]
+
+pub mod analysis;
+pub mod capture;
+pub mod decode;
 pub mod events;
+pub mod filter;
 pub mod flow;
+#[cfg(feature = "python")]
+mod python;
 pub mod rows;
 pub mod segment;
+pub mod tables;

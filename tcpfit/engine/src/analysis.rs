@@ -1,0 +1,83 @@
+//! One run: selected segments go through the tracker into the tables. The same for every reader.
+
+use crate::filter::Filter;
+use crate::flow::{Settings, Tracker};
+use crate::segment::Segment;
+use crate::tables::{Collector, SegmentTable, Tables};
+
+/// Which segments are analysed.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    pub filter: Option<Filter>,
+    /// Nanoseconds after the capture's first packet, both ends included.
+    pub from_ns: Option<i64>,
+    pub to_ns: Option<i64>,
+}
+
+impl Selection {
+    fn admits(&self, segment: &Segment, since_start: i64) -> bool {
+        self.from_ns.is_none_or(|from| since_start >= from)
+            && self.to_ns.is_none_or(|to| since_start <= to)
+            && self.filter.as_ref().is_none_or(|filter| filter.matches(segment))
+    }
+
+    fn is_everything(&self) -> bool {
+        self.filter.is_none() && self.from_ns.is_none() && self.to_ns.is_none()
+    }
+}
+
+pub struct Analysis {
+    selection: Selection,
+    everything: bool,
+    start_ns: Option<i64>,
+    tracker: Tracker,
+    rows: Collector,
+    segments: Option<SegmentTable>,
+    tcp_segments: u64,
+}
+
+impl Analysis {
+    /// `keep_segments` asks for the table of segments.
+    pub fn new(selection: Selection, settings: Settings, keep_segments: bool) -> Self {
+        Self {
+            everything: selection.is_everything(),
+            selection,
+            start_ns: None,
+            tracker: Tracker::new(settings),
+            rows: Collector::default(),
+            segments: keep_segments.then(SegmentTable::default),
+            tcp_segments: 0,
+        }
+    }
+
+    /// Time of the capture's first packet; without it the first segment's counts.
+    pub fn starts_at(&mut self, time_ns: i64) {
+        self.start_ns.get_or_insert(time_ns);
+    }
+
+    /// Takes the capture's next segment.
+    #[inline]
+    pub fn push(&mut self, segment: &Segment) {
+        if !self.everything {
+            let start = *self.start_ns.get_or_insert(segment.time_ns);
+            if !self.selection.admits(segment, segment.time_ns.saturating_sub(start)) {
+                return;
+            }
+        }
+        self.tcp_segments += 1;
+        self.tracker.push(segment, &mut self.rows);
+        if let Some(segments) = &mut self.segments {
+            segments.push(segment);
+        }
+    }
+
+    /// Segments that were selected so far.
+    pub fn tcp_segments(&self) -> u64 {
+        self.tcp_segments
+    }
+
+    pub fn finish(mut self) -> Tables {
+        self.tracker.finish(&mut self.rows);
+        self.rows.finish(self.segments)
+    }
+}

@@ -1,0 +1,176 @@
+//! The capture's bytes: file or standard input, counted as they are read, gzip and zstd undone.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use super::CaptureError;
+
+/// Called when a read was interrupted by a signal; `true` ends the run.
+pub type Interrupt = Box<dyn FnMut() -> bool + Send>;
+
+/// Bytes handed to a decompressor at a time.
+const COMPRESSED_BLOCK: usize = 128 << 10;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Gzip => Some("gzip"),
+            Self::Zstd => Some("zstd"),
+        }
+    }
+
+    /// By the first bytes (RFC 1952, 2.3.1; RFC 8878, 3.1.1 and 3.1.2), never by the file's name.
+    fn recognise(head: &[u8]) -> Self {
+        match head {
+            [0x1f, 0x8b, ..] => Self::Gzip,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Self::Zstd,
+            // a skippable frame opens what pzstd and seekable zstd write
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Self::Zstd,
+            _ => Self::None,
+        }
+    }
+}
+
+/// How far into the (compressed) file reading is; shared with whoever shows progress.
+#[derive(Clone, Debug, Default)]
+pub struct Position(Arc<AtomicU64>);
+
+impl Position {
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Marks the error that the interrupt hook asked for, so that it is told apart from a failed read.
+#[derive(Debug)]
+pub struct Stopped;
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stopped")
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+pub fn is_stop(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
+}
+
+struct Counted {
+    inner: Box<dyn Read + Send>,
+    position: Position,
+    interrupt: Interrupt,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.inner.read(buffer) {
+                Ok(n) => {
+                    self.position.0.fetch_add(n as u64, Ordering::Relaxed);
+                    return Ok(n);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+                    if (self.interrupt)() {
+                        return Err(io::Error::other(Stopped));
+                    }
+                }
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+/// An open capture file before its format is known.
+pub struct Input {
+    pub reader: Box<dyn Read + Send>,
+    pub compression: Compression,
+    pub position: Position,
+    /// Size of the file as it lies on disk; 0 for a pipe.
+    pub size: u64,
+}
+
+impl Input {
+    /// Opens a file by its path; `-` is standard input.
+    pub fn open(path: &str, interrupt: Interrupt) -> Result<Self, CaptureError> {
+        let rejected = |sentence: String| CaptureError::Rejected(format!("{}: {sentence}", place(path)));
+        if path == "-" {
+            return Self::from_reader(Box::new(io::stdin()), 0, interrupt).map_err(|error| read_failed(path, &error));
+        }
+        let file = File::open(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => rejected("no such file; check the path".into()),
+            io::ErrorKind::PermissionDenied => rejected("no permission to read it; check its mode and owner".into()),
+            _ => rejected(format!("cannot be opened ({error})")),
+        })?;
+        let metadata = file.metadata().map_err(|error| read_failed(path, &error))?;
+        if metadata.is_dir() {
+            return Err(rejected("a directory, not a capture; give the captures in it".into()));
+        }
+        let size = if metadata.is_file() { metadata.len() } else { 0 };
+        Self::from_reader(Box::new(file), size, interrupt).map_err(|error| read_failed(path, &error))
+    }
+
+    /// Takes any stream of bytes, compressed or not.
+    pub fn from_reader(inner: Box<dyn Read + Send>, size: u64, interrupt: Interrupt) -> io::Result<Self> {
+        let position = Position::default();
+        let mut counted = Counted {
+            inner,
+            position: position.clone(),
+            interrupt,
+        };
+        let mut head = Vec::with_capacity(4);
+        (&mut counted).take(4).read_to_end(&mut head)?;
+        let compression = Compression::recognise(&head);
+        let whole = io::Cursor::new(head).chain(counted);
+        let reader: Box<dyn Read + Send> = match compression {
+            Compression::None => Box::new(whole),
+            Compression::Gzip => Box::new(gzip(BufReader::with_capacity(COMPRESSED_BLOCK, whole))),
+            Compression::Zstd => Box::new(zstd(BufReader::with_capacity(COMPRESSED_BLOCK, whole))?),
+        };
+        Ok(Self {
+            reader,
+            compression,
+            position,
+            size,
+        })
+    }
+}
+
+/// `MultiGzDecoder`: gzip members follow each other (RFC 1952, 2.2), as `cat a.gz b.gz` and bgzip write them.
+fn gzip(compressed: impl BufRead + Send + 'static) -> impl Read + Send {
+    flate2::bufread::MultiGzDecoder::new(compressed)
+}
+
+/// Frames follow each other (RFC 8878, 3). Windows up to 128 MiB: beyond that a small file could ask for any memory.
+fn zstd(compressed: impl BufRead + Send + 'static) -> io::Result<impl Read + Send> {
+    let mut decoder = zstd::stream::read::Decoder::with_buffer(compressed)?;
+    decoder.window_log_max(27)?;
+    Ok(decoder)
+}
+
+/// How an error names the input.
+pub fn place(path: &str) -> &str {
+    match path {
+        "-" => "standard input",
+        path => path,
+    }
+}
+
+pub fn read_failed(path: &str, error: &io::Error) -> CaptureError {
+    if is_stop(error) {
+        return CaptureError::Stopped;
+    }
+    CaptureError::Rejected(format!("{}: cannot be read ({error})", place(path)))
+}

@@ -1,0 +1,43 @@
+//! What a format's reader gives for one step through the capture.
+
+use crate::segment::Direction;
+
+/// Longest record believed. Linux hands over offloaded packets of up to 512 KiB (BIG TCP); more is damage.
+pub const MAX_RECORD: usize = 1 << 20;
+
+/// Where a packet lies in the block.
+#[derive(Clone, Copy, Debug)]
+pub struct Place {
+    pub at: usize,
+    pub len: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub struct Record {
+    pub time_ns: i64,
+    pub link_type: u32,
+    pub wire_len: u32,
+    pub direction: Direction,
+    pub place: Place,
+}
+
+#[derive(Debug)]
+pub enum Step {
+    Record(Record),
+    /// A packet that is counted but cannot be read, and why.
+    Unreadable(&'static str),
+    End,
+    /// Nothing further can be read, and why.
+    Damaged(String),
+}
+
+impl Step {
+    /// The stream ended inside `what`, or before it.
+    #[cold]
+    pub fn short(available: usize, needed: usize, what: &str) -> Self {
+        match (available, what) {
+            (0, "record header" | "block header") => Self::End,
+            _ => Self::Damaged(format!("{what} cut, {available} of {needed} bytes")),
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! IPv6 and its extension headers (RFC 8200).
+
+use super::{be16, protocol, Datagram, Skip};
+use crate::segment::Address;
+
+const HEADER: usize = 40;
+
+/// `on_wire` counts the bytes from the IP header to the end of the frame.
+#[inline]
+pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> {
+    let (header, rest) = data.split_first_chunk::<HEADER>().ok_or(Skip::TruncatedHeader)?;
+    if header[0] >> 4 != 6 {
+        return Err(Skip::BadIpHeader);
+    }
+    // 0 for a jumbogram (RFC 2675) and for what an interface is left to cut (BIG TCP)
+    let length = match be16(header, 4) {
+        0 => on_wire.saturating_sub(HEADER as u32),
+        length => u32::from(length),
+    };
+    let mut datagram = Datagram {
+        src: address(&header[8..24]),
+        dst: address(&header[24..40]),
+        ip_id: None,
+        ttl: header[7],
+        ecn: (header[1] >> 4) & 3,
+        protocol: header[6],
+        length,
+        data: rest,
+    };
+    if datagram.protocol != protocol::TCP {
+        extensions(&mut datagram)?;
+    }
+    Ok(datagram)
+}
+
+/// Passes over extension headers; each takes at least 8 bytes, so it ends.
+#[cold]
+fn extensions(datagram: &mut Datagram<'_>) -> Result<(), Skip> {
+    loop {
+        let length = match datagram.protocol {
+            protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
+                let header = datagram.data.get(..2).ok_or(Skip::TruncatedHeader)?;
+                (usize::from(header[1]) + 1) * 8
+            }
+            // counted in 4 octets, less 2 (RFC 4302, 2.2)
+            protocol::AUTHENTICATION => {
+                let header = datagram.data.get(..2).ok_or(Skip::TruncatedHeader)?;
+                (usize::from(header[1]) + 2) * 4
+            }
+            protocol::FRAGMENT => {
+                let header = datagram.data.get(..8).ok_or(Skip::TruncatedHeader)?;
+                // offset 0 and no more to come: a whole packet all the same (RFC 6946)
+                let atomic = be16(header, 2) & 0xfff9 == 0;
+                if !atomic {
+                    return Err(Skip::IpFragment);
+                }
+                8
+            }
+            _ => return Ok(()),
+        };
+        let header = datagram.data.get(..length).ok_or(Skip::TruncatedHeader)?;
+        datagram.protocol = header[0];
+        datagram.data = &datagram.data[length..];
+        datagram.length = datagram.length.checked_sub(length as u32).ok_or(Skip::BadIpHeader)?;
+    }
+}
+
+#[inline]
+fn address(bytes: &[u8]) -> Address {
+    let mut address = [0; 16];
+    address.copy_from_slice(bytes);
+    address
+}

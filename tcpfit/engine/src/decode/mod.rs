@@ -1,0 +1,92 @@
+//! Packets -> segments: one file a layer. No length field is trusted: every read is checked against the bytes at hand.
+
+mod ethernet;
+mod ipv4;
+mod ipv6;
+mod link;
+mod options;
+mod skip;
+mod tcp;
+
+pub use skip::{Skip, SkipCounts};
+
+use crate::capture::Packet;
+use crate::segment::{Address, Segment};
+
+/// What the link layer carries, with what follows its header.
+enum Network<'a> {
+    Ipv4(&'a [u8]),
+    Ipv6(&'a [u8]),
+    /// The IP version stands in the first nibble.
+    Either(&'a [u8]),
+}
+
+/// What later layers need of the IP header.
+struct Datagram<'a> {
+    src: Address,
+    dst: Address,
+    ip_id: Option<u16>,
+    ttl: u8,
+    ecn: u8,
+    protocol: u8,
+    /// Bytes after the IP header(s) on the wire, from the IP length; `data` may be shorter (snapshot length) or longer
+    /// (Ethernet padding).
+    length: u32,
+    data: &'a [u8],
+}
+
+/// IP protocol numbers.
+mod protocol {
+    pub const HOP_BY_HOP: u8 = 0;
+    pub const ICMP: u8 = 1;
+    pub const IGMP: u8 = 2;
+    pub const TCP: u8 = 6;
+    pub const UDP: u8 = 17;
+    pub const ROUTING: u8 = 43;
+    pub const FRAGMENT: u8 = 44;
+    pub const ESP: u8 = 50;
+    pub const AUTHENTICATION: u8 = 51;
+    pub const ICMPV6: u8 = 58;
+    pub const DESTINATION_OPTIONS: u8 = 60;
+    pub const SCTP: u8 = 132;
+}
+
+/// Decodes one packet; what is no TCP segment is skipped with a reason.
+#[inline]
+pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
+    let mut direction = packet.direction;
+    let network = link::network(packet, &mut direction)?;
+    // a header that leaves out its length, as offloading does, means up to the end of the frame
+    let captured = packet.data.len();
+    let wire = packet.wire_len.max(captured as u32);
+    let on_wire = |rest: &[u8]| wire - (captured - rest.len()) as u32;
+    let datagram = match network {
+        Network::Ipv4(data) => ipv4::datagram(data, on_wire(data))?,
+        Network::Ipv6(data) => ipv6::datagram(data, on_wire(data))?,
+        Network::Either(data) => match data.first().map(|byte| byte >> 4) {
+            Some(4) => ipv4::datagram(data, on_wire(data))?,
+            Some(6) => ipv6::datagram(data, on_wire(data))?,
+            Some(_) => return Err(Skip::NotIp),
+            None => return Err(Skip::TruncatedHeader),
+        },
+    };
+    match datagram.protocol {
+        protocol::TCP => tcp::segment(packet, direction, &datagram),
+        other => Err(Skip::of_protocol(other)),
+    }
+}
+
+/// 16 bits in network byte order; the caller has checked the length.
+#[inline]
+fn be16(bytes: &[u8], at: usize) -> u16 {
+    u16::from_be_bytes([bytes[at], bytes[at + 1]])
+}
+
+/// 32 bits in network byte order; the caller has checked the length.
+#[inline]
+fn be32(bytes: &[u8], at: usize) -> u32 {
+    u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+}
+
+#[cfg(test)]
+mod tests;

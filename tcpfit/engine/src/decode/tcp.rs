@@ -1,0 +1,49 @@
+//! The TCP header (RFC 9293, 3.1).
+
+use super::{be16, be32, options, Datagram, Skip};
+use crate::capture::Packet;
+use crate::segment::{Direction, Segment};
+
+const SMALLEST: usize = 20;
+
+/// What must have been captured: up to the window. The checksum may be cut off.
+const NEEDED: usize = 16;
+
+#[inline]
+pub(super) fn segment(packet: &Packet<'_>, direction: Direction, datagram: &Datagram<'_>) -> Result<Segment, Skip> {
+    // padding of short Ethernet frames lies beyond the IP length
+    let within = datagram.data.len().min(datagram.length as usize);
+    let data = &datagram.data[..within];
+    if (datagram.length as usize) < SMALLEST {
+        return Err(Skip::BadTcpHeader);
+    }
+    let header = data.get(..NEEDED).ok_or(Skip::TruncatedHeader)?;
+    let offset_and_flags = be16(header, 12);
+    let header_length = usize::from(offset_and_flags >> 12) * 4;
+    if header_length < SMALLEST {
+        return Err(Skip::BadTcpHeader);
+    }
+    let Some(payload) = datagram.length.checked_sub(header_length as u32) else {
+        return Err(Skip::BadTcpHeader);
+    };
+    Ok(Segment {
+        frame: packet.frame,
+        time_ns: packet.time_ns,
+        src: datagram.src,
+        dst: datagram.dst,
+        sport: be16(header, 0),
+        dport: be16(header, 2),
+        seq: be32(header, 4),
+        ack: be32(header, 8),
+        flags: offset_and_flags & 0x1ff,
+        window: be16(header, 14),
+        payload,
+        wire_bytes: packet.wire_len,
+        ip_id: datagram.ip_id,
+        ttl: datagram.ttl,
+        ecn: datagram.ecn,
+        checksum: data.get(16..18).map_or(0, |field| be16(field, 0)),
+        direction,
+        options: options::parse(data, header_length),
+    })
+}

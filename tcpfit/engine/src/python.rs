@@ -1,0 +1,332 @@
+//! The Python door (`_engine.pyi`): the only file that knows PyO3.
+#![allow(unsafe_code)] // Arrow streams cross as pointers in capsules
+
+use std::cell::RefCell;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use arrow_array::ffi_stream::{FFI_ArrowArrayStream, RecordBatchStreamReader};
+use arrow_array::RecordBatchIterator;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+
+use crate::analysis::{Analysis, Selection};
+use crate::capture::{link_type, Capture, CaptureError, Info, Interrupt};
+use crate::decode::{decode, SkipCounts};
+use crate::filter::Filter;
+use crate::flow::Settings;
+use crate::rows::Vantage;
+use crate::tables::{read_segments, Table, Tables};
+
+mod exceptions {
+    pyo3::import_exception!(tcpfit.exceptions, CaptureError);
+    pyo3::import_exception!(tcpfit.exceptions, InvalidParameter);
+    pyo3::import_exception!(tcpfit.exceptions, TcpfitError);
+}
+
+/// Packets between looks at the clock: under a tenth of a millisecond.
+const PACKETS_A_LOOK: u64 = 1024;
+
+/// Time between looks at signals and calls of `progress`.
+const PROGRESS_EVERY: Duration = Duration::from_millis(200);
+
+const STREAM: &std::ffi::CStr = c"arrow_array_stream";
+
+/// One table; `polars.DataFrame(table)` takes it.
+#[pyclass(frozen, module = "tcpfit.engine._engine")]
+struct ArrowStream(Table);
+
+#[pymethods]
+impl ArrowStream {
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // the protocol allows to leave the request aside
+        drop(requested_schema);
+        let batches: Vec<_> = self.0.batches.iter().cloned().map(Ok).collect();
+        let reader = RecordBatchIterator::new(batches, self.0.schema.clone());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+    }
+
+    fn __len__(&self) -> usize {
+        self.0.rows()
+    }
+}
+
+/// One capture analysed.
+#[pyclass(frozen, name = "Result", module = "tcpfit.engine._engine")]
+struct Outcome {
+    #[pyo3(get)]
+    capture: Py<PyDict>,
+    #[pyo3(get)]
+    flows: Py<ArrowStream>,
+    #[pyo3(get)]
+    events: Py<ArrowStream>,
+    #[pyo3(get)]
+    rounds: Py<ArrowStream>,
+    #[pyo3(get)]
+    segments: Option<Py<ArrowStream>>,
+}
+
+impl Outcome {
+    fn new(py: Python<'_>, capture: Bound<'_, PyDict>, tables: Tables) -> PyResult<Self> {
+        Ok(Self {
+            capture: capture.unbind(),
+            flows: Py::new(py, ArrowStream(tables.flows))?,
+            events: Py::new(py, ArrowStream(tables.events))?,
+            rounds: Py::new(py, ArrowStream(tables.rounds))?,
+            segments: tables
+                .segments
+                .map(|table| Py::new(py, ArrowStream(table)))
+                .transpose()?,
+        })
+    }
+}
+
+/// Analyse a capture ('-' is standard input).
+#[pyfunction]
+#[pyo3(signature = (path, *, vantage=None, filter=None, from_s=None, to_s=None, segments=false, progress=None))]
+#[allow(clippy::too_many_arguments)] // they are the keywords of the Python function
+fn analyze(
+    py: Python<'_>,
+    path: PathBuf,
+    vantage: Option<&str>,
+    filter: Option<&str>,
+    from_s: Option<f64>,
+    to_s: Option<f64>,
+    segments: bool,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Outcome> {
+    let analysis = new_analysis(vantage, filter, from_s, to_s, segments)?;
+    let path = path.to_string_lossy().into_owned();
+    let run = || guarded(|| read_capture(&path, analysis, progress.as_ref()));
+    let read = py.detach(run)?;
+    let capture = describe(py, &path, &read)?;
+    Outcome::new(py, capture, read.tables)
+}
+
+/// A capture read to its end.
+struct Read {
+    info: Info,
+    skipped: SkipCounts,
+    tcp_segments: u64,
+    tables: Tables,
+}
+
+/// Runs without the interpreter's lock, which it takes only to look at signals and to tell progress.
+fn read_capture(path: &str, mut analysis: Analysis, progress: Option<&Py<PyAny>>) -> PyResult<Read> {
+    let raised = Arc::new(Mutex::new(None));
+    let failed = |error: CaptureError| match raised.lock().ok().and_then(|mut raised| raised.take()) {
+        Some(exception) => exception,
+        None => exceptions::CaptureError::new_err(error.to_string()),
+    };
+    let mut capture = Capture::open_interruptible(path, interrupt(raised.clone())).map_err(failed)?;
+    let mut skipped = SkipCounts::default();
+    let mut looked = Instant::now();
+    loop {
+        let Some(packet) = capture.next().map_err(failed)? else {
+            break;
+        };
+        if packet.frame == 1 {
+            analysis.starts_at(packet.time_ns);
+        }
+        match decode(&packet) {
+            Ok(segment) => analysis.push(&segment),
+            Err(skip) => skipped.add(skip),
+        }
+        if packet.frame % PACKETS_A_LOOK == 0 && looked.elapsed() >= PROGRESS_EVERY {
+            look(&capture, progress)?;
+            looked = Instant::now();
+        }
+    }
+    look(&capture, progress)?;
+    let tcp_segments = analysis.tcp_segments();
+    Ok(Read {
+        info: capture.info().clone(),
+        skipped,
+        tcp_segments,
+        tables: analysis.finish(),
+    })
+}
+
+fn look(capture: &Capture, progress: Option<&Py<PyAny>>) -> PyResult<()> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        match progress {
+            Some(progress) => progress.call1(py, (capture.position(), capture.size())).map(drop),
+            None => Ok(()),
+        }
+    })
+}
+
+/// Lets Python handle the signal that broke off a read; keeps what the handler raised.
+fn interrupt(raised: Arc<Mutex<Option<PyErr>>>) -> Interrupt {
+    Box::new(move || match Python::attach(|py| py.check_signals()) {
+        Ok(()) => false,
+        Err(exception) => {
+            if let Ok(mut raised) = raised.lock() {
+                *raised = Some(exception);
+            }
+            true
+        }
+    })
+}
+
+/// What is known of the capture itself.
+fn describe<'py>(py: Python<'py>, path: &str, read: &Read) -> PyResult<Bound<'py, PyDict>> {
+    let info = &read.info;
+    let link_types: Vec<String> = info.link_types.iter().map(|number| link_type::name(*number)).collect();
+    let skipped = PyDict::new(py);
+    for (reason, count) in read.skipped.sorted() {
+        skipped.set_item(reason, count)?;
+    }
+    let capture = PyDict::new(py);
+    capture.set_item("path", path)?;
+    capture.set_item("format", info.format)?;
+    capture.set_item("compression", info.compression.name())?;
+    capture.set_item("link_types", link_types)?;
+    capture.set_item("packets", info.packets)?;
+    capture.set_item("tcp_segments", read.tcp_segments)?;
+    capture.set_item("bytes", info.wire_bytes)?;
+    capture.set_item("start_ns", info.start_ns)?;
+    capture.set_item("end_ns", info.end_ns)?;
+    capture.set_item("skipped", skipped)?;
+    capture.set_item("interface_drops", info.interface_drops)?;
+    capture.set_item("warnings", info.warnings.sentences())?;
+    Ok(capture)
+}
+
+/// The tracker behind `analyze`, for readers that decode packets themselves.
+#[pyclass(module = "tcpfit.engine._engine")]
+struct Tracker(Option<Analysis>);
+
+#[pymethods]
+impl Tracker {
+    #[new]
+    #[pyo3(signature = (*, vantage=None, filter=None, from_s=None, to_s=None, segments=false))]
+    fn new(
+        vantage: Option<&str>,
+        filter: Option<&str>,
+        from_s: Option<f64>,
+        to_s: Option<f64>,
+        segments: bool,
+    ) -> PyResult<Self> {
+        new_analysis(vantage, filter, from_s, to_s, segments).map(|analysis| Self(Some(analysis)))
+    }
+
+    /// Take segments: columns of `tcpfit.schema.SEGMENTS`, in the capture's order.
+    fn push(&mut self, py: Python<'_>, batch: &Bound<'_, PyAny>) -> PyResult<()> {
+        let analysis = self.0.as_mut().ok_or_else(finished)?;
+        let reader = import(batch)?;
+        let run = || {
+            guarded(|| {
+                for batch in reader {
+                    let batch = batch.map_err(|error| exceptions::InvalidParameter::new_err(error.to_string()))?;
+                    read_segments(&batch, |segment| analysis.push(segment))
+                        .map_err(exceptions::InvalidParameter::new_err)?;
+                }
+                Ok(())
+            })
+        };
+        py.detach(run)
+    }
+
+    fn finish(&mut self, py: Python<'_>) -> PyResult<Outcome> {
+        let analysis = self.0.take().ok_or_else(finished)?;
+        let capture = PyDict::new(py);
+        capture.set_item("tcp_segments", analysis.tcp_segments())?;
+        let tables = py.detach(|| guarded(|| Ok(analysis.finish())))?;
+        Outcome::new(py, capture, tables)
+    }
+}
+
+fn finished() -> PyErr {
+    exceptions::InvalidParameter::new_err("this Tracker is finished; make a new one for the next capture")
+}
+
+/// Takes over the stream of an object that speaks Arrow's capsule protocol.
+fn import(batch: &Bound<'_, PyAny>) -> PyResult<RecordBatchStreamReader> {
+    let not_arrow = |_| {
+        let message = "segments must be an Arrow stream such as a polars.DataFrame (an object with __arrow_c_stream__)";
+        exceptions::InvalidParameter::new_err(message)
+    };
+    let capsule = batch.call_method0("__arrow_c_stream__").map_err(not_arrow)?;
+    let capsule = capsule
+        .cast_into::<PyCapsule>()
+        .map_err(|error| not_arrow(error.into()))?;
+    let stream = capsule.pointer_checked(Some(STREAM)).map_err(not_arrow)?;
+    // SAFETY: a capsule of this name holds an ArrowArrayStream; from_raw moves it out and leaves it released
+    let reader = unsafe { RecordBatchStreamReader::from_raw(stream.cast::<FFI_ArrowArrayStream>().as_ptr()) };
+    reader.map_err(|error| exceptions::InvalidParameter::new_err(error.to_string()))
+}
+
+fn new_analysis(
+    vantage: Option<&str>,
+    filter: Option<&str>,
+    from_s: Option<f64>,
+    to_s: Option<f64>,
+    segments: bool,
+) -> PyResult<Analysis> {
+    let vantage = vantage.map(parse_vantage).transpose()?;
+    let filter = filter.map(Filter::parse).transpose();
+    let selection = Selection {
+        filter: filter.map_err(|error| exceptions::InvalidParameter::new_err(error.to_string()))?,
+        from_ns: from_s.map(|seconds| nanoseconds("from_s", seconds)).transpose()?,
+        to_ns: to_s.map(|seconds| nanoseconds("to_s", seconds)).transpose()?,
+    };
+    Ok(Analysis::new(selection, Settings { vantage }, segments))
+}
+
+fn parse_vantage(word: &str) -> PyResult<Vantage> {
+    match word {
+        "sender" => Ok(Vantage::Sender),
+        "receiver" => Ok(Vantage::Receiver),
+        "middle" => Ok(Vantage::Middle),
+        _ => {
+            let message = format!("vantage must be 'sender', 'receiver' or 'middle', got {word:?}");
+            Err(exceptions::InvalidParameter::new_err(message))
+        }
+    }
+}
+
+fn nanoseconds(name: &str, seconds: f64) -> PyResult<i64> {
+    if seconds.is_nan() {
+        return Err(exceptions::InvalidParameter::new_err(format!(
+            "{name} must be a number of seconds, got nan"
+        )));
+    }
+    // a float beyond the range becomes its end, which is what it means here
+    Ok((seconds * 1e9).round() as i64)
+}
+
+thread_local! {
+    /// Where the last panic of this thread was.
+    static PANICKED_AT: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// Turns a panic, which is an error of the engine, into an exception that says so.
+fn guarded<T>(run: impl FnOnce() -> PyResult<T>) -> PyResult<T> {
+    catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|_| {
+        let place = PANICKED_AT.with_borrow(String::clone);
+        let message = format!("the engine failed at {place}, an error in tcpfit; please report it with the capture");
+        Err(exceptions::TcpfitError::new_err(message))
+    })
+}
+
+#[pymodule]
+fn _engine(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    // panics become exceptions (`guarded`); nothing is to be printed beside them
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map_or_else(String::new, ToString::to_string);
+        PANICKED_AT.with_borrow_mut(|at| *at = place);
+    }));
+    module.add_function(wrap_pyfunction!(analyze, module)?)?;
+    module.add_class::<Tracker>()?;
+    module.add_class::<Outcome>()?;
+    module.add_class::<ArrowStream>()
+}

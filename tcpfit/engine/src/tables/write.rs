@@ -1,0 +1,178 @@
+//! The columns of each table, in the order of `tcpfit/schema.py`.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow_array::builder::{ListBuilder, UInt32Builder};
+use arrow_array::{ArrayRef, RecordBatch};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+
+use super::column::Value;
+use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
+use crate::segment::{Address, Direction, Segment};
+
+/// Rows that make up a table.
+pub trait Rows: Sized {
+    fn schema() -> SchemaRef;
+    fn batch(rows: &[Self]) -> RecordBatch;
+}
+
+/// `name: type = value`, the value `Option` of the type; a row is called as the closure names it.
+macro_rules! table {
+    ($row:ty, |$it:ident| { $($name:ident: $kind:ty = $value:expr),+ $(,)? } $(, lists { $($list:ident = $array:expr),+ })?) => {
+        impl Rows for $row {
+            fn schema() -> SchemaRef {
+                static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
+                    let fields = vec![
+                        $(<$kind as Value>::field(stringify!($name)),)+
+                        $($(list_field(stringify!($list)),)+)?
+                    ];
+                    Arc::new(Schema::new(fields))
+                });
+                SCHEMA.clone()
+            }
+
+            fn batch(rows: &[Self]) -> RecordBatch {
+                let columns: Vec<ArrayRef> = vec![
+                    $(<$kind as Value>::array(rows.iter().map(|$it| Option::<$kind>::from($value))),)+
+                    $($($array(rows),)+)?
+                ];
+                RecordBatch::try_new(Self::schema(), columns).expect("columns follow the schema beside them")
+            }
+        }
+    };
+}
+
+table!(FlowRow, |row| {
+    flow: u32 = row.flow,
+    connection: u32 = row.connection,
+    src: Address = row.src,
+    src_port: u16 = row.src_port,
+    dst: Address = row.dst,
+    dst_port: u16 = row.dst_port,
+    first_ns: i64 = row.first_ns,
+    last_ns: i64 = row.last_ns,
+    vantage: Vantage = row.vantage,
+    vantage_confidence: f64 = row.vantage_confidence,
+    vantage_fraction: f64 = row.vantage_fraction,
+    handshake_rtt_s: f64 = row.handshake_rtt_s,
+    mss_bytes: u32 = row.mss_bytes,
+    smss_bytes: u32 = row.smss_bytes,
+    window_scale: u8 = row.window_scale,
+    sack_permitted: bool = row.sack_permitted,
+    timestamps: bool = row.timestamps,
+    ecn: bool = row.ecn,
+    offload: bool = row.offload,
+    acks_seen: bool = row.acks_seen,
+    closed: bool = row.closed,
+    data_segments: u64 = row.data_segments,
+    sent_segments: u64 = row.sent_segments,
+    data_bytes: u64 = row.data_bytes,
+    unique_bytes: u64 = row.unique_bytes,
+    acked_bytes: u64 = row.acked_bytes,
+    retransmitted_segments: u64 = row.retransmitted_segments,
+    retransmitted_bytes: u64 = row.retransmitted_bytes,
+    lost_segments: u64 = row.lost_segments,
+    lost_low: u64 = row.lost_low,
+    lost_high: u64 = row.lost_high,
+    lost_upstream: u64 = row.lost_upstream,
+    spurious_retransmissions: u64 = row.spurious_retransmissions,
+    loss_events: u64 = row.loss_events,
+    fast_recoveries: u64 = row.fast_recoveries,
+    timeouts: u64 = row.timeouts,
+    tail_loss_probes: u64 = row.tail_loss_probes,
+    reorder_events: u64 = row.reorder_events,
+    reordered_segments: u64 = row.reordered_segments,
+    duplicated_segments: u64 = row.duplicated_segments,
+    zero_window_episodes: u64 = row.zero_window_episodes,
+    missing_segments: u64 = row.missing_segments,
+    acks: u64 = row.acks,
+    duplicate_acks: u64 = row.duplicate_acks,
+    rtt_samples: u64 = row.rtt_samples,
+    rtt_mean_s: f64 = row.rtt_mean_s,
+    rtt_sd_s: f64 = row.rtt_sd_s,
+    rtt_min_s: f64 = row.rtt_min_s,
+    rtt_p95_s: f64 = row.rtt_p95_s,
+    rto_s: f64 = row.rto_s,
+    flight_max: f64 = row.flight_max,
+    rwnd_max: f64 = row.rwnd_max,
+    rwnd_min: f64 = row.rwnd_min,
+    limited_share: f64 = row.limited_share,
+    busy_s: f64 = row.busy_s,
+});
+
+table!(EventRow, |row| {
+    flow: u32 = row.flow,
+    time_ns: i64 = row.time_ns,
+    kind: Kind = row.kind,
+    reason: Reason = row.reason,
+    left: u64 = row.left,
+    right: u64 = row.right,
+    frame: u64 = row.frame,
+    cause_frame: u64 = row.cause_frame,
+    segments: u32 = row.segments,
+    flight: f64 = row.flight,
+    phase: Phase = row.phase,
+    confidence: f64 = row.confidence,
+    value: f64 = row.value,
+    timeout_follows: bool = row.timeout_follows,
+});
+
+table!(RoundRow, |row| {
+    flow: u32 = row.flow,
+    round: u32 = row.round,
+    start_ns: i64 = row.start_ns,
+    end_ns: i64 = row.end_ns,
+    sent_segments: u32 = row.sent_segments,
+    resent_segments: u32 = row.resent_segments,
+    lost_segments: u32 = row.lost_segments,
+    acked_bytes: u64 = row.acked_bytes,
+    acks: u32 = row.acks,
+    rtt_s: f64 = row.rtt_s,
+    flight: f64 = row.flight,
+    rwnd: f64 = row.rwnd,
+    phase: Phase = row.phase,
+    limited: bool = row.limited,
+    idle_s: f64 = row.idle_s,
+});
+
+table!(Segment, |row| {
+    frame: u64 = row.frame,
+    time_ns: i64 = row.time_ns,
+    src: Address = row.src,
+    dst: Address = row.dst,
+    src_port: u16 = row.sport,
+    dst_port: u16 = row.dport,
+    seq: u32 = row.seq,
+    ack: u32 = row.ack,
+    flags: u16 = row.flags,
+    window: u16 = row.window,
+    payload: u32 = row.payload,
+    wire_bytes: u32 = row.wire_bytes,
+    ip_id: u16 = row.ip_id,
+    ttl: u8 = row.ttl,
+    ecn: u8 = row.ecn,
+    checksum: u16 = row.checksum,
+    direction: Direction = row.direction,
+    mss: u16 = row.options.mss,
+    window_scale: u8 = row.options.window_scale,
+    sack_permitted: bool = row.options.sack_permitted,
+    tsval: u32 = row.options.timestamps.map(|(tsval, _)| tsval),
+    tsecr: u32 = row.options.timestamps.map(|(_, tsecr)| tsecr),
+}, lists { sack = sack_edges });
+
+fn list_field(name: &str) -> Field {
+    Field::new_list(name, Field::new("item", DataType::UInt32, true), true)
+}
+
+/// Left, right, left, right, ... of each segment's SACK blocks.
+fn sack_edges(rows: &[Segment]) -> ArrayRef {
+    let mut lists = ListBuilder::with_capacity(UInt32Builder::new(), rows.len());
+    for row in rows {
+        for (left, right) in row.options.sack_blocks() {
+            lists.values().append_value(*left);
+            lists.values().append_value(*right);
+        }
+        lists.append(true);
+    }
+    Arc::new(lists.finish())
+}
