@@ -18,6 +18,24 @@ from tcpfit.schema import SCHEMA_VERSION
 
 TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "verdicts")
 
+CAPTURES = pl.Schema(
+    {
+        "path": pl.String(),
+        "format": pl.String(),
+        "link_types": pl.List(pl.String()),
+        "packets": pl.UInt64(),
+        "tcp_segments": pl.UInt64(),
+        "bytes": pl.UInt64(),
+        "start_time": pl.Float64(),
+        "duration_s": pl.Float64(),
+        "skipped": pl.List(pl.Struct({"reason": pl.String(), "packets": pl.UInt64()})),
+        "capture_loss_rate": pl.Float64(),
+        "capture_loss_low": pl.Float64(),
+        "capture_loss_high": pl.Float64(),
+        "warnings": pl.List(pl.String()),
+    }
+)
+
 
 def analyze(
     path: str | os.PathLike[str],
@@ -108,22 +126,7 @@ class Analysis:
         skipped = [{"reason": reason, "packets": packets} for reason, packets in facts.pop("skipped").items()]
         loss = facts.pop("capture_loss")
         row = facts | {"skipped": skipped} | {f"capture_loss_{key}": value for key, value in loss.items()}
-        schema = {
-            "path": pl.String,
-            "format": pl.String,
-            "link_types": pl.List(pl.String),
-            "packets": pl.UInt64,
-            "tcp_segments": pl.UInt64,
-            "bytes": pl.UInt64,
-            "start_time": pl.Float64,
-            "duration_s": pl.Float64,
-            "skipped": pl.List(pl.Struct({"reason": pl.String, "packets": pl.UInt64})),
-            "capture_loss_rate": pl.Float64,
-            "capture_loss_low": pl.Float64,
-            "capture_loss_high": pl.Float64,
-            "warnings": pl.List(pl.String),
-        }
-        return pl.DataFrame([row], schema=schema)
+        return pl.DataFrame([row], schema=CAPTURES)
 
     def largest(self) -> list[int]:
         """Numbers of the flows, the largest first."""
@@ -206,6 +209,5 @@ class AtomicFile:
 
 
 def _span(numbers: pl.Series) -> str:
-    if numbers.is_empty():
-        return "none"
-    return f"{numbers.min()} to {numbers.max()}"
+    flows = sorted(numbers.to_list())
+    return f"{flows[0]} to {flows[-1]}" if flows else "none"

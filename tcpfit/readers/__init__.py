@@ -70,5 +70,5 @@ def read(path: str | os.PathLike[str], reader: str = "engine", settings: Setting
         raise InvalidParameter(f"vantage must be one of {', '.join(VANTAGES)}, got {settings.vantage!r}")
     if settings.from_s is not None and settings.to_s is not None and settings.to_s <= settings.from_s:
         raise InvalidParameter(f"the end must come after the start, got {settings.from_s:g} s to {settings.to_s:g} s")
-    module: Reader = import_module(f"tcpfit.readers.{reader}")  # type: ignore[assignment]
+    module: Reader = import_module(f"tcpfit.readers.{reader}")
     return module.read(os.fspath(path), settings)

@@ -7,7 +7,7 @@ import os
 import sys
 import zlib
 from collections.abc import Iterator
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from tcpfit.exceptions import CaptureError
 from tcpfit.readers import Progress
@@ -105,7 +105,7 @@ class Stream:
 
         source = _Joined(head, self)
         reader = zstandard.ZstdDecompressor(max_window_size=1 << 27).stream_reader(
-            source, read_across_frames=True, closefd=False
+            cast(BinaryIO, source), read_across_frames=True, closefd=False
         )
         while block := reader.read(BLOCK):
             yield block

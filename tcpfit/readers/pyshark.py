@@ -64,6 +64,7 @@ def _rows(path: str, settings: Settings) -> Iterator[dict[str, str]]:
             capture.close()
         except TSharkCrashException as error:
             crash = crash or error
+            capture._running_processes.clear()  # or it is closed, and complained of, a second time
     if crash is not None:
         said = str(crash).partition("Last error line: ")[2].partition("\n")[0]
         raise Complaint(said.removeprefix("tshark: ").rstrip(".") or "tshark failed without saying why")

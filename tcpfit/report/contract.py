@@ -17,9 +17,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 import tcpfit
-from tcpfit import parameters
+from tcpfit import parameters, ranking
 from tcpfit.parameters import NAMES
-from tcpfit.parameters.evidence import Evidence
 from tcpfit.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -239,12 +238,12 @@ def _models(table: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
 
 
 def _observed(analysis: Analysis) -> dict[int, dict[str, Any]]:
-    table = parameters.observed(analysis.flows)
+    table = ranking.observed(analysis.flows, analysis.events, analysis.rounds)
     return {row["flow"]: row for row in rows(table)}
 
 
 def _congestion_control(analysis: Analysis) -> dict[int, dict[str, Any]]:
-    table = parameters.families(Evidence(analysis.flows, analysis.events, analysis.rounds))
+    table = parameters.families(analysis.flows, analysis.events, analysis.rounds)
     return {row["flow"]: row for row in rows(table)}
 
 

@@ -1,0 +1,87 @@
+#!/usr/bin/env python3
+"""Write docs/tables.md from the schema: `python docs/make_tables.py`, or `--check` to see whether it is current."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import polars as pl
+
+from tcpfit import schema
+from tcpfit.parameters.table import NAMES, PARAMETERS
+from tcpfit.ranking.table import RANKING, STATES, VERDICTS
+
+PAGE = Path(__file__).with_name("tables.md")
+
+ABOUT = {
+    "flows": "A row per direction that carried data.",
+    "events": "A row per event, in order of time within the flow. Every label carries the rule that gave it and the "
+    "frames that prove it.",
+    "rounds": "A row per round trip of a flow.",
+    "segments": "A row per TCP segment; what readers hand to the engine.",
+    "parameters": "A row per flow and parameter.",
+    "ranking": "A row per flow and model.",
+    "verdicts": "A row per flow.",
+}
+
+TABLES = dict(schema.TABLES) | {"parameters": PARAMETERS, "ranking": RANKING, "verdicts": VERDICTS}
+
+HEAD = """# Tables
+
+Made from the code by `docs/make_tables.py`; do not edit.
+
+`tcpfit.analyze(...)` gives these tables as polars frames, `--output DIR` writes them as Parquet with the version of
+this schema ({version}) in each file's metadata. Times are integer nanoseconds since the epoch where a name ends in
+`_ns`, float seconds where it ends in `_s`. Windows and counts are segments of one SMSS. A value that cannot be had is
+null.
+"""
+
+
+def page() -> str:
+    """The page's text."""
+    parts = [HEAD.format(version=schema.SCHEMA_VERSION)]
+    for name, columns in TABLES.items():
+        parts.append(f"\n## {name}\n\n{ABOUT[name]}\n\n| column | type | unit | meaning |\n| --- | --- | --- | --- |\n")
+        parts += [f"| `{c.name}` | {_dtype(c.dtype)} | {c.unit} | {_cell(c.meaning)} |\n" for c in columns]
+    parts.append("\n## Words\n")
+    parts.append("\n### vantage\n\n" + _list(schema.VANTAGE.items()))
+    parts.append("\n### kind of an event\n\n" + _list(schema.KINDS.items()))
+    parts.append("\n### reason of an event\n\n" + _list(schema.REASONS.items()))
+    parts.append("\n### phase of the sender\n\n" + _list(schema.PHASES.items()))
+    named = ((name, f"{meaning} [{unit}]" if unit else meaning) for name, (unit, meaning) in NAMES.items())
+    parts.append("\n### name of a parameter\n\n" + _list(named))
+    parts.append("\n### state of a verdict\n\n" + _list(STATES.items()))
+    return "".join(parts)
+
+
+def _dtype(dtype: pl.DataType) -> str:
+    if isinstance(dtype, pl.Enum):
+        return "word"
+    if isinstance(dtype, pl.List):
+        return f"list of {dtype.inner}"
+    return str(dtype)
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+def _list(items: Iterable[tuple[str, str]]) -> str:
+    return "".join(f"- `{word}`: {meaning}\n" for word, meaning in items)
+
+
+def main() -> int:
+    """Write the page, or say whether it is current."""
+    if "--check" in sys.argv[1:]:
+        current = PAGE.exists() and PAGE.read_text() == page()
+        if not current:
+            print("docs/tables.md is not what the schema says; run docs/make_tables.py", file=sys.stderr)
+        return 0 if current else 1
+    PAGE.write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
