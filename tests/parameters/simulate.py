@@ -105,8 +105,8 @@ class Sender:
                 threshold, window = max(size * self.decrease, 2.0), 1.0
             else:
                 self.events.append(event_row("recovery", now, value=self.rtt_s, timeout_follows=False, **common))
-                self._round(now, lost, 0, lost, "recovery", acked=lost)
-                sent, acked, now = sent + lost, acked + lost, now + self.rtt_s
+                self._round(now, alive, 0, 0, "recovery", acked=size)
+                sent, acked, now = sent + alive, acked + size, now + self.rtt_s
                 window = max(size * self.decrease, 2.0)
                 threshold = window
         limited = float(np.mean([row["limited"] for row in self.rounds]))

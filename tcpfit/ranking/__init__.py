@@ -1,0 +1,17 @@
+"""Ranking: which throughput model explains a flow, how well, and which assumption fails where none does.
+
+steady.py         the part of a flow that a steady-state model speaks about
+blocks.py         that part in blocks of consecutive rounds with enough events each, and parameters of any of them
+prediction.py     what a model predicts from such parameters
+residuals.py      ln(predicted/observed), of a block from the other blocks, and of the whole flow
+comparison.py     score, paired differences, block bootstrap, rank
+applicability.py  the models' assumptions as checks on the flow
+verdict.py        one word and one sentence a flow
+observed.py       what the flows achieved
+"""
+
+from tcpfit.ranking.observed import OBSERVED, observed
+from tcpfit.ranking.rank import rank
+from tcpfit.ranking.table import RANKING, STATES, VERDICTS
+
+__all__ = ["OBSERVED", "RANKING", "STATES", "VERDICTS", "observed", "rank"]

@@ -1,0 +1,202 @@
+"""The models' assumptions as checks on a flow: each one that fails gives a sentence with the numbers.
+
+A check fails only on evidence. What a flow cannot show (the family of congestion control with four recoveries, SACK
+without a handshake) does not fail. A model is applicable if every assumption it requires holds; the others are
+reported as `weakened`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tcpfit.models import Model
+
+LIMITED = 0.2
+MOSTLY_LIMITED = 0.8
+IDLE = 0.2
+TIMEOUTS = 0.1
+REORDERED = 0.1
+SHORT = 13.0
+CONFIDENT = 0.5
+CUBIC_C, CUBIC_BETA = 0.4, 0.7
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the checks look at, of one flow's steady part; a number that cannot be had is None."""
+
+    rounds: float
+    sent: float
+    seconds: float
+    idle_s: float
+    limited_share: float
+    loss_events: float
+    indications: float
+    timeouts: float
+    reorder_events: float
+    whole_sent: float
+    sack: bool | None
+    family: str
+    confidence: float
+    decrease: float | None
+    p: float | None
+    q_tilde: float | None
+    m_low: float | None
+    m_high: float | None
+    w: float | None
+    w_max: float | None
+    rtt: float | None
+
+
+Check = Callable[[Facts], str | None]
+
+
+def reno_growth(facts: Facts) -> str | None:
+    """RFC 5681's growth and decrease: no BBR, and CUBIC only in its Reno-friendly region (RFC 9438, 4.3)."""
+    if facts.confidence < CONFIDENT:
+        return None
+    if facts.family == "bbr":
+        return f"the window kept {facts.decrease or 1.0:.2f} of its size at losses, as BBR does, not the half of Reno"
+    if facts.family == "cubic" and facts.p and facts.rtt:
+        # RFC 9438 eq 5 (C = 0.4, beta = 0.7) against sqrt(3/2)/sqrt(p)
+        cubic = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25 * (facts.rtt / facts.p) ** 0.75
+        reno = (1.5 / facts.p) ** 0.5
+        if cubic > reno:
+            return (
+                f"the window kept {facts.decrease or 0.7:.2f} of its size at losses, as CUBIC does, and at this loss "
+                f"rate and RTT CUBIC's window ({cubic:.0f} segments) is above Reno's ({reno:.0f})"
+            )
+    return None
+
+
+def loss_limited(facts: Facts) -> str | None:
+    """Losses bound the rate (or let it run into the window limit now and then)."""
+    if facts.loss_events == 0:
+        return f"no loss event in {facts.rounds:.0f} steady rounds: losses did not bound the rate"
+    if facts.limited_share > MOSTLY_LIMITED:
+        return f"{facts.limited_share:.0%} of the steady rounds were at the window limit: losses hardly mattered"
+    return _idle(facts)
+
+
+def not_window_limited(facts: Facts) -> str | None:
+    """The window limit stops the growth in few rounds."""
+    if facts.limited_share <= LIMITED:
+        return None
+    limit = f" of {facts.w_max:.0f} segments" if facts.w_max else ""
+    return f"{facts.limited_share:.0%} of the steady rounds were at the window limit{limit}"
+
+
+def window_limited(facts: Facts) -> str | None:
+    """A window limit was reached."""
+    return None if facts.w_max else "the flow never reached a window limit"
+
+
+def bulk(facts: Facts) -> str | None:
+    """Always something to send, and more than slow start."""
+    if facts.whole_sent < SHORT:
+        return f"only {facts.whole_sent:.0f} segments were sent: slow start never ended"
+    if facts.rounds == 0:
+        return "the flow never left slow start"
+    return _idle(facts)
+
+
+def sack(facts: Facts) -> str | None:
+    """SACK in use (RFC 2018)."""
+    return "SACK was not permitted" if facts.sack is False else None
+
+
+def no_sack(facts: Facts) -> str | None:
+    """Recovery without SACK (RFC 6582)."""
+    return "SACK was in use" if facts.sack else None
+
+
+def no_reordering(facts: Facts) -> str | None:
+    """Reordering is rare beside loss."""
+    if facts.reorder_events <= REORDERED * max(facts.loss_events, 1.0):
+        return None
+    return f"{facts.reorder_events:.0f} reordering events beside {facts.loss_events:.0f} loss events"
+
+
+def reordering(facts: Facts) -> str | None:
+    """Reordering, rather than loss, makes the sender react."""
+    if facts.reorder_events < 2:
+        return f"{_count(facts.reorder_events, 'reordering event')} in the steady part"
+    if facts.loss_events >= facts.reorder_events:
+        return f"{facts.loss_events:.0f} loss events outweigh {facts.reorder_events:.0f} reordering events"
+    return None
+
+
+def no_timeouts(facts: Facts) -> str | None:
+    """Few of the loss indications are timeouts."""
+    if facts.timeouts <= TIMEOUTS * facts.indications:
+        return None
+    return f"{facts.timeouts:.0f} of {facts.indications:.0f} loss indications were timeouts"
+
+
+def bernoulli_loss(facts: Facts) -> str | None:
+    """Losses are independent: a loss event of W segments has 1 + (W - 1) q_tilde losses on average."""
+    if facts.m_low is None or facts.w is None or facts.q_tilde is None:
+        return None
+    expected = 1 + max(facts.w - 1, 0.0) * facts.q_tilde
+    if facts.m_low <= 1.5 * expected:
+        return None
+    return f"a loss event had at least {facts.m_low:.1f} losses on average, independent ones would make {expected:.1f}"
+
+
+def correlated_loss_in_round(facts: Facts) -> str | None:
+    """After the first loss of a round the rest is lost: (W + 1)/2 losses on average."""
+    if facts.m_high is None or facts.w is None:
+        return None
+    expected = (facts.w + 1) / 2
+    if facts.m_high >= 0.5 * expected:
+        return None
+    return (
+        f"a loss event had at most {facts.m_high:.1f} losses on average, the rest of a round makes {expected:.1f}"
+    )
+
+
+CHECKS: Mapping[str, Check] = {
+    "reno-growth": reno_growth,
+    "loss-limited": loss_limited,
+    "not-window-limited": not_window_limited,
+    "window-limited": window_limited,
+    "bulk": bulk,
+    "sack": sack,
+    "no-sack": no_sack,
+    "no-reordering": no_reordering,
+    "reordering": reordering,
+    "no-timeouts": no_timeouts,
+    "bernoulli-loss": bernoulli_loss,
+    "correlated-loss-in-round": correlated_loss_in_round,
+}
+"""Every assumption's name and its check: None, or the sentence that says why it fails."""
+
+
+def check_all(facts: Facts) -> dict[str, str]:
+    """The assumptions that fail on a flow, with their sentences."""
+    found = {name: check(facts) for name, check in CHECKS.items()}
+    return {name: text for name, text in found.items() if text is not None}
+
+
+def judge(model: Model, failed: Mapping[str, str]) -> tuple[bool, list[str]]:
+    """Whether the model applies, and its failed assumptions: those required first, the others marked `weakened`.
+
+    An assumption that no check knows counts as holding.
+    """
+    required = [a for a in model.assumptions if a.required and a.name in failed]
+    others = [a for a in model.assumptions if not a.required and a.name in failed]
+    reasons = list(dict.fromkeys(failed[a.name] for a in required))
+    reasons += [text for text in dict.fromkeys(f"weakened: {failed[a.name]}" for a in others)]
+    return not required, reasons
+
+
+def _idle(facts: Facts) -> str | None:
+    whole = facts.seconds + facts.idle_s
+    if whole <= 0 or facts.idle_s / whole <= IDLE:
+        return None
+    return f"nothing was outstanding in {facts.idle_s / whole:.0%} of the time: the sender had nothing to send"
+
+
+def _count(number: float, noun: str) -> str:
+    return f"{number:.0f} {noun}{'' if number == 1 else 's'}"

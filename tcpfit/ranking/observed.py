@@ -1,0 +1,49 @@
+"""What the flows achieved: rates and times that predictions are held against.
+
+**Definitions**: the duration runs from the first data segment to the last one or the ACK that covers it (`first_ns`,
+`last_ns`). `throughput_bps` counts every payload byte sent, repeats and losses included (a segment that did not pass
+the capture point counts one SMSS); `goodput_bps` the bytes of distinct sequence numbers; `steady_goodput_bps` the
+acknowledged bytes of the steady rounds over their time (`steady.py`); `transfer_time_s` is the duration.
+**Validation**: tests/ranking/test_observed.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+
+from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.intervals import summed
+from tcpfit.parameters.window import w_max
+from tcpfit.ranking.steady import steady
+from tcpfit.schema import F64, U32, Column
+
+OBSERVED = (
+    Column("flow", U32, "", "number of the flow"),
+    Column("throughput_bps", F64, "bit/s", "payload bits sent per second, repeats included; null without a duration"),
+    Column("goodput_bps", F64, "bit/s", "payload bits of distinct sequence numbers per second"),
+    Column("steady_goodput_bps", F64, "bit/s", "payload bits acknowledged per second of the steady part, or null"),
+    Column("transfer_time_s", F64, "s", "first data segment to the last one or the ACK that covers it"),
+)
+
+
+def observed(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
+    """Rates and times of every flow, columns as in `OBSERVED`, sorted by flow."""
+    evidence = Evidence(flows, events, rounds)
+    part = steady(evidence, w_max(evidence).value)
+    acked = summed(np.where(part.inside, evidence.rounds.floats("acked_bytes"), 0.0), part.owner, len(evidence))
+    seconds = summed(np.where(part.inside, part.duration_s, 0.0), part.owner, len(evidence))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rate = np.where(seconds > 0, 8.0 * acked / seconds, np.nan)
+    duration = (pl.col("last_ns") - pl.col("first_ns")) / 1e9
+    unseen = pl.col("sent_segments").cast(pl.Int64) - pl.col("data_segments").cast(pl.Int64)
+    sent = pl.col("data_bytes") + pl.max_horizontal(unseen, 0) * pl.col("smss_bytes")
+    known = duration > 0
+    table = evidence.flows.select(
+        "flow",
+        pl.when(known).then(8.0 * sent / duration).alias("throughput_bps"),
+        pl.when(known).then(8.0 * pl.col("unique_bytes") / duration).alias("goodput_bps"),
+        pl.Series("steady_goodput_bps", rate).fill_nan(None),
+        pl.when(known).then(duration).alias("transfer_time_s"),
+    )
+    return table.cast({c.name: c.dtype for c in OBSERVED})

@@ -1,0 +1,287 @@
+"""Every model on every flow: predictions, applicability, comparison, rank and verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tcpfit.models import Model, catalogue
+from tcpfit.parameters.evidence import Evidence, floats
+from tcpfit.parameters.growth import families
+from tcpfit.parameters.intervals import Floats
+from tcpfit.parameters.table import NAMES
+from tcpfit.ranking import applicability, residuals
+from tcpfit.ranking.blocks import ENOUGH, SUMS, Blocks, blocks
+from tcpfit.ranking.blocks import parameters as of_blocks
+from tcpfit.ranking.comparison import Comparison, compare
+from tcpfit.ranking.prediction import missing, predict, spread
+from tcpfit.ranking.steady import Steady, steady
+from tcpfit.ranking.table import BASELINES, RANKING, VERDICTS
+from tcpfit.ranking.verdict import Candidate, verdict
+
+
+def rank(
+    flows: pl.DataFrame,
+    events: pl.DataFrame,
+    rounds: pl.DataFrame,
+    parameters: pl.DataFrame,
+    models: Mapping[str, Model] | None = None,
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Rank the models on every flow and judge: tables with the columns `RANKING` and `VERDICTS`, sorted by flow and
+    rank.
+
+    The tables are those of `tcpfit.schema`, `parameters` that of `tcpfit.parameters.estimate`; `models` is by default
+    the whole catalogue. Every model that has its parameters is predicted, applicable or not. Rank 1 is the best
+    applicable model: by score where the flow has at least 8 blocks, by |log_ratio| otherwise; models that do not apply
+    follow, by |log_ratio|.
+    """
+    evidence = Evidence(flows, events, rounds)
+    chosen = dict(catalogue() if models is None else models)
+    value, low, high = (_wide(parameters, evidence, side) for side in ("value", "low", "high"))
+    part = steady(evidence, value["w_max"])
+    cut = blocks(evidence, part, value["rtt"])
+    total = cut.of_flows()
+    whole = {**of_blocks(total, value), **_sizes(evidence)}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
+    failed = [applicability.check_all(facts) for facts in _facts(evidence, total, whole, value, low, high)]
+    fits = [_fit(model, evidence, cut, total, whole, value, ends, failed) for model in chosen.values()]
+    fits += _baselines(evidence, part, cut, total, whole)
+    return _tables(evidence, cut, total, fits)
+
+
+class _Fit:
+    """One model on all flows: arrays over the flows, and residuals over the blocks."""
+
+    def __init__(self, name: str, baseline: bool, flows: int) -> None:
+        self.name, self.baseline = name, baseline
+        nan = np.full(flows, np.nan)
+        self.predicted_bps, self.predicted_time, self.ratio, self.low, self.high = nan, nan, nan, nan, nan
+        self.residuals = np.zeros(0)
+        self.applicable = np.zeros(flows, np.bool_)
+        self.reasons: list[list[str]] = [[] for _ in range(flows)]
+
+
+def _fit(
+    model: Model,
+    evidence: Evidence,
+    cut: Blocks,
+    total: Floats,
+    whole: Mapping[str, Floats],
+    value: Mapping[str, Floats],
+    ends: list[dict[str, Floats]],
+    failed: list[dict[str, str]],
+) -> _Fit:
+    fit = _Fit(model.name, False, len(evidence))
+    predicted = predict(model, whole)
+    below, above = spread(model, whole, ends[0], ends[1])
+    smss = evidence.column("smss_bytes")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if model.predicts == "transfer-time":
+            fit.predicted_time = predicted
+            fit.predicted_bps = 8 * evidence.column("unique_bytes") / predicted
+            fit.ratio = np.log(predicted / _transfer_time(evidence))
+            fit.residuals = np.full(len(cut.owner), np.nan)
+        else:
+            to_send = evidence.column("sent_segments") * smss if model.quantity == "send-rate" else None
+            to_send = evidence.column("unique_bytes") if to_send is None else to_send
+            fit.predicted_bps = 8 * predicted * smss
+            fit.predicted_time = to_send / (predicted * smss)
+            fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
+            fit.residuals = residuals.held_out(model, cut, value)
+    fit.low, fit.high = fit.ratio + below, fit.ratio + above
+    lacking = missing(model, whole)
+    for i, failures in enumerate(failed):
+        fit.applicable[i], fit.reasons[i] = applicability.judge(model, failures)
+        absent = [name for name, gone in lacking.items() if gone[i]]
+        fit.reasons[i] += [f"the flow does not show {name}, which it needs" for name in absent]
+        if np.isnan(predicted[i]) and not absent:
+            fit.reasons[i].append("the parameters are outside the model's domain")
+    fit.applicable &= np.isfinite(predicted)
+    return fit
+
+
+def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, whole: Mapping[str, Floats]) -> list[_Fit]:
+    """The mean of the other blocks, and min(W/RTT, capacity)."""
+    flows, smss = len(evidence), evidence.column("smss_bytes")
+    observed = residuals.rate(total, "goodput")
+    logs = np.log(residuals.rate(cut.sums, "goodput"))
+    known = np.isfinite(logs)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.exp(
+            np.bincount(cut.owner[known], logs[known], flows) / np.bincount(cut.owner[known], minlength=flows)
+        )
+        acked = evidence.rounds.floats("acked_bytes") / smss[part.owner] / part.duration_s
+    table = pl.DataFrame({"owner": part.owner, "rate": acked})
+    table = table.filter(pl.Series(part.inside) & pl.col("rate").is_finite())
+    fast = table.group_by("owner").agg(pl.col("rate").quantile(0.9))
+    capacity = np.full(flows, np.nan)
+    capacity[fast["owner"].to_numpy()] = fast["rate"].to_numpy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        limit = np.fmin(whole["w_max"] / whole["rtt"], capacity)
+    found = []
+    for name, predicted, errors in (
+        ("mean-of-blocks", mean, residuals.held_out_mean(cut)),
+        ("window-or-capacity", limit, residuals.held_out_limit(limit, cut)),
+    ):
+        fit = _Fit(name, True, flows)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            fit.predicted_bps = 8 * predicted * smss
+            fit.predicted_time = evidence.column("unique_bytes") / (predicted * smss)
+            fit.ratio = np.log(predicted / observed)
+        fit.residuals = errors
+        fit.reasons = [[BASELINES[name]] for _ in range(flows)]
+        found.append(fit)
+    return found
+
+
+def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Compare, rank and judge flow by flow."""
+    ranking: dict[str, list[Any]] = {c.name: [] for c in RANKING}
+    verdicts: dict[str, list[Any]] = {c.name: [] for c in VERDICTS}
+    number, first = cut.count(), np.concatenate(([0], np.cumsum(cut.count())))
+    models = np.array([not fit.baseline for fit in fits])
+    names = [fit.name for fit in fits]
+    errors = np.stack([fit.residuals for fit in fits]) if fits else np.zeros((0, len(cut.owner)))
+    events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
+    for i in range(len(evidence)):
+        flow, own = int(evidence.flow[i]), errors[:, first[i] : first[i + 1]]
+        ratio = np.array([fit.ratio[i] for fit in fits])
+        usable = np.array([fit.applicable[i] for fit in fits], dtype=np.bool_) & np.isfinite(ratio)
+        enough = number[i] >= ENOUGH
+        compared = compare(own, usable & models, flow) if enough else _uncompared(len(fits))
+        order = _order(compared.score, ratio, usable, models)
+        place = {k: position + 1 for position, k in enumerate(order)}
+        as_good = compared.as_good(order[0]) if enough and order else np.zeros(len(fits), np.bool_)
+        everything = [*order, *(k for k in range(len(fits)) if k not in place)]
+        candidates = []
+        for k in everything:
+            fit = fits[k]
+            row = {
+                "flow": flow,
+                "model": fit.name,
+                "rank": place.get(k),
+                "score": compared.score[k],
+                "predicted_bps": fit.predicted_bps[i],
+                "predicted_time_s": fit.predicted_time[i],
+                "log_ratio": fit.ratio[i],
+                "log_ratio_low": fit.low[i],
+                "log_ratio_high": fit.high[i],
+                "difference": compared.difference[k],
+                "difference_se": compared.difference_se[k],
+                "probability_best": compared.probability_best[k],
+            }
+            row = {key: _known(item) for key, item in row.items()}
+            row |= {"applicable": bool(fit.applicable[i]), "reasons": fit.reasons[i]}
+            for key, item in row.items():
+                ranking[key].append(item)
+            if not fit.baseline:
+                candidates.append(
+                    Candidate(
+                        fit.name,
+                        bool(fit.applicable[i]),
+                        bool(as_good[k]),
+                        row["log_ratio"],
+                        row["log_ratio_low"],
+                        row["log_ratio_high"],
+                        row["probability_best"],
+                        row["score"],
+                        fit.reasons[i],
+                    )
+                )
+        mean = _known(compared.score[names.index("mean-of-blocks")])
+        judged = verdict(candidates, int(number[i]), float(events[i]), mean)
+        for key, item in {"flow": flow, "state": judged.state, "models": judged.models, "text": judged.text}.items():
+            verdicts[key].append(item)
+    return (
+        pl.DataFrame(ranking, schema={c.name: c.dtype for c in RANKING}),
+        pl.DataFrame(verdicts, schema={c.name: c.dtype for c in VERDICTS}),
+    )
+
+
+def _order(score: Floats, ratio: Floats, usable: np.ndarray, models: np.ndarray) -> list[int]:
+    """Models in the order of their rank: applicable ones by score, or else by |log ratio|; the others after them."""
+    off = np.abs(ratio)
+
+    def key(k: int) -> tuple[bool, float, float, int]:
+        by_score = float(score[k]) if usable[k] and np.isfinite(score[k]) else np.inf
+        return not usable[k], by_score, float(off[k]), k
+
+    return sorted((k for k in range(len(ratio)) if models[k] and np.isfinite(ratio[k])), key=key)
+
+
+def _uncompared(size: int) -> Comparison:
+    return Comparison(*(np.full(size, np.nan) for _ in range(4)))
+
+
+def _known(item: Any) -> Any:
+    return None if isinstance(item, float) and not np.isfinite(item) else item
+
+
+def _wide(parameters: pl.DataFrame, evidence: Evidence, side: str) -> dict[str, Floats]:
+    """One column of the parameters as arrays over the flows, by name; NaN where there is no row or no value."""
+    order = pl.DataFrame({"flow": evidence.flow}, schema={"flow": pl.UInt32})
+    found = {}
+    for name in NAMES:
+        own = parameters.filter(pl.col("name").cast(pl.String) == name).select("flow", side)
+        found[name] = floats(order.join(own, on="flow", how="left", maintain_order="left")[side])
+    return found
+
+
+def _transfer_time(evidence: Evidence) -> Floats:
+    return (evidence.column("last_ns") - evidence.column("first_ns")) / 1e9
+
+
+def _sizes(evidence: Evidence) -> dict[str, Floats]:
+    """What transfer-time models take beside the parameters: the transfer in segments."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        segments = np.ceil(evidence.column("unique_bytes") / evidence.column("smss_bytes"))
+    return {"segments": segments, "n": segments}
+
+
+def _facts(
+    evidence: Evidence,
+    total: Floats,
+    whole: Mapping[str, Floats],
+    value: Mapping[str, Floats],
+    low: Mapping[str, Floats],
+    high: Mapping[str, Floats],
+) -> list[applicability.Facts]:
+    s = {name: total[:, i] for i, name in enumerate(SUMS)}
+    family = families(evidence)
+    confidence, decrease = floats(family["confidence"]), floats(family["decrease"])
+    names, sacks = family["family"].cast(pl.String).to_list(), evidence.flows["sack_permitted"].to_list()
+    sent = evidence.column("sent_segments")
+
+    def of(array: Floats, i: int) -> float | None:
+        return float(array[i]) if np.isfinite(array[i]) else None
+
+    return [
+        applicability.Facts(
+            rounds=s["rounds"][i],
+            sent=s["sent"][i],
+            seconds=s["seconds"][i],
+            idle_s=s["idle"][i],
+            limited_share=s["limited"][i] / max(s["rounds"][i], 1.0),
+            loss_events=s["events"][i],
+            indications=s["indications"][i],
+            timeouts=s["rto_n"][i],
+            reorder_events=s["reorder_events"][i],
+            whole_sent=float(np.nan_to_num(sent[i])),
+            sack=sacks[i],
+            family=names[i],
+            confidence=confidence[i],
+            decrease=of(decrease, i),
+            p=of(whole["p"], i),
+            q_tilde=of(whole["q_tilde"], i),
+            m_low=of(low["m"], i),
+            m_high=of(high["m"], i),
+            w=of(whole["w"], i),
+            w_max=of(value["w_max"], i),
+            rtt=of(whole["rtt"], i),
+        )
+        for i in range(len(evidence))
+    ]

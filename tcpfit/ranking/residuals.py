@@ -1,0 +1,56 @@
+"""ln(predicted/observed): of every block from the parameters of the flow's other blocks, and of the whole steady part.
+
+What is observed is what the model predicts: segments sent per second (send-rate), or segments that reached the
+receiver (throughput, goodput: those acknowledged) per second. A block is never predicted from its own events: a block
+with few events by chance is a fast block, and a model fed with its p would follow chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from tcpfit.models import Model
+from tcpfit.parameters.intervals import Floats
+from tcpfit.ranking.blocks import SUMS, Blocks, parameters
+from tcpfit.ranking.prediction import predict
+
+
+def rate(sums: Floats, quantity: str) -> Floats:
+    """Observed segments per second of sets of blocks (sets by `SUMS`), NaN where there is none."""
+    column = "sent" if quantity == "send-rate" else "acked"
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = sums[:, SUMS.index(column)] / sums[:, SUMS.index("seconds")]
+    return np.where(np.isfinite(found) & (found > 0), found, np.nan)
+
+
+def held_out(model: Model, blocks: Blocks, fixed: Mapping[str, Floats]) -> Floats:
+    """ln(predicted/observed) of every block, predicted from the sums of its flow's other blocks.
+
+    `fixed` holds each flow's own parameters, for what sums do not give. NaN for the only block of a flow.
+    """
+    others = blocks.of_flows()[blocks.owner] - blocks.sums
+    alone = others[:, SUMS.index("rounds")] <= 0
+    predicted = predict(model, parameters(others, {name: value[blocks.owner] for name, value in fixed.items()}))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.log(predicted / rate(blocks.sums, model.quantity))
+    return np.where(alone, np.nan, found)
+
+
+def held_out_mean(blocks: Blocks) -> Floats:
+    """The same for the baseline that predicts the geometric mean of the other blocks' rates (acknowledged segments)."""
+    logs = np.log(rate(blocks.sums, "goodput"))
+    known = np.isfinite(logs)
+    total = np.bincount(blocks.owner, np.where(known, logs, 0.0), blocks.flows)[blocks.owner]
+    count = np.bincount(blocks.owner, known, blocks.flows)[blocks.owner] - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = (total - logs) / count - logs
+    return np.where(np.isfinite(found), found, np.nan)
+
+
+def held_out_limit(limit: Floats, blocks: Blocks) -> Floats:
+    """The same for the baseline min(W/RTT, capacity), given each flow's in segments per second."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.log(limit[blocks.owner] / rate(blocks.sums, "goodput"))
+    return found

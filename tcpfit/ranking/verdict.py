@@ -1,0 +1,134 @@
+"""The verdict on a flow: explained, undecided, insufficient or none_applies, and a sentence with the numbers.
+
+`none_applies`: no model's assumptions hold, or the best of those whose do misses the observed rate by more than a
+quarter beyond the doubt in its parameters. `insufficient`: fewer than 8 blocks of 4 events. `undecided`: the blocks
+cannot tell the best model from others (difference within two standard errors). `explained`: one is left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from tcpfit.ranking.blocks import ENOUGH, EVENTS
+
+NEAR = math.log(1.25)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A model as the verdict sees it, in the order of the ranking; `as_good` as the best by the blocks."""
+
+    name: str
+    applicable: bool
+    as_good: bool
+    log_ratio: float | None
+    low: float | None
+    high: float | None
+    probability_best: float | None
+    score: float | None
+    reasons: Sequence[str]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """State, models (best first) and text."""
+
+    state: str
+    models: list[str]
+    text: str
+
+
+def verdict(candidates: Sequence[Candidate], blocks: int, events: float, baseline: float | None) -> Verdict:
+    """Judge a flow from its ranked models, its number of blocks and events, and the score of the mean of the other
+    blocks."""
+    predicted = [c for c in candidates if c.log_ratio is not None]
+    fit = [c for c in predicted if c.applicable]
+    if not fit:
+        return _none(candidates, predicted)
+    best = fit[0]
+    if blocks < ENOUGH:
+        return Verdict(
+            "insufficient",
+            [],
+            f"{_events(events)} make {blocks if events >= EVENTS else 0} of the {ENOUGH} blocks of {EVENTS} that a "
+            f"comparison needs; nearest is {best.name}, {_off(best)}.",
+        )
+    if _misses(best):
+        return Verdict(
+            "none_applies",
+            [],
+            f"The models whose assumptions hold miss the rate: the best of them, {best.name}, is {_off(best)}"
+            f"{_weak(best)}.",
+        )
+    equals = [c for c in fit if c.as_good]
+    beside = _beside(best, baseline)
+    if len(equals) == 1:
+        return Verdict(
+            "explained",
+            [best.name],
+            f"{best.name} explains the rate: it is {_off(best)}, and {_sure(best)} of the block samples prefer it"
+            f"{beside}{_weak(best)}.",
+        )
+    names = [c.name for c in equals]
+    return Verdict(
+        "undecided",
+        names,
+        f"{_list(names)} predict the {blocks} blocks equally well; {best.name} is {_off(best)}{beside}{_weak(best)}.",
+    )
+
+
+def _none(candidates: Sequence[Candidate], predicted: Sequence[Candidate]) -> Verdict:
+    reasons = [c.reasons[0] for c in candidates if not c.applicable and c.reasons]
+    if not reasons:
+        return Verdict("insufficient", [], "The flow shows too little for any model: no parameters could be estimated.")
+    common = max(dict.fromkeys(reasons), key=reasons.count)
+    nearest = f"; {predicted[0].name} would be {_off(predicted[0])}" if predicted else ""
+    return Verdict("none_applies", [], f"No model applies: {common}{nearest}.")
+
+
+def _misses(best: Candidate) -> bool:
+    ratio = best.log_ratio or 0.0
+    low = ratio if best.low is None else best.low
+    high = ratio if best.high is None else best.high
+    return abs(ratio) > NEAR and (low > NEAR or high < -NEAR)
+
+
+def _off(candidate: Candidate) -> str:
+    ratio = candidate.log_ratio
+    if ratio is None:
+        return "without a prediction"
+    percent = 100 * (math.exp(ratio) - 1)
+    text = (
+        "within 0.5 % of the observed rate"
+        if abs(percent) < 0.5
+        else (f"{abs(percent):.0f} % {'above' if percent > 0 else 'below'} the observed rate")
+    )
+    if candidate.low is None or candidate.high is None:
+        return text
+    return f"{text} ({100 * math.expm1(candidate.low):+.0f} to {100 * math.expm1(candidate.high):+.0f} %)"
+
+
+def _sure(best: Candidate) -> str:
+    return "none" if best.probability_best is None else f"{best.probability_best:.0%}"
+
+
+def _beside(best: Candidate, baseline: float | None) -> str:
+    if best.score is None or baseline is None:
+        return ""
+    ours, theirs = math.sqrt(best.score), math.sqrt(baseline)
+    return f"; a block is {100 * math.expm1(ours):.0f} % off, {100 * math.expm1(theirs):.0f} % from the others' mean"
+
+
+def _weak(best: Candidate) -> str:
+    weak = [reason.removeprefix("weakened: ") for reason in best.reasons if reason.startswith("weakened: ")]
+    return f"; an assumption that it does not need strictly fails: {weak[0]}" if weak else ""
+
+
+def _events(events: float) -> str:
+    return f"{events:.0f} event{'' if events == 1 else 's'} in the steady part"
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
