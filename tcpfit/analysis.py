@@ -32,6 +32,7 @@ CAPTURES = pl.Schema(
         "capture_loss_rate": pl.Float64(),
         "capture_loss_low": pl.Float64(),
         "capture_loss_high": pl.Float64(),
+        "interface_drops": pl.UInt64(),
         "warnings": pl.List(pl.String()),
     }
 )

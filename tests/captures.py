@@ -70,7 +70,7 @@ def link(datagram: bytes, link_type: int, tags: Iterable[int] = ()) -> bytes:
 
 @dataclass
 class Transfer:
-    """A sender of `segments` segments over a path of one delay, seen at the sender; Reno's fast retransmit repairs losses."""
+    """A sender of `segments` segments over a path of one delay, seen at the sender, that resends what was lost."""
 
     segments: int = 40
     lost: frozenset[int] = frozenset()
@@ -183,8 +183,6 @@ def pcapng(packets: Iterable[Packet], link_type: int = ETHERNET, order: str = "<
     out.append(block(1, struct.pack(f"{order}HHI", link_type, 0, 0) + option))
     for packet in packets:
         ticks = packet.time_ns * 10**resolution // 10**9
-        head = struct.pack(
-            f"{order}IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, len(packet.data), packet.wire_len
-        )
+        head = struct.pack(f"{order}IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, len(packet.data), packet.wire_len)
         out.append(block(6, head + packet.data + bytes(-len(packet.data) % 4)))
     return b"".join(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 import polars as pl
@@ -76,3 +77,8 @@ class Batches:
     def _push(self) -> None:
         self._tracker.push(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
         self._rows = []
+
+
+def counts(skipped: Counter[str]) -> dict[str, int]:
+    """Packets that were not analysed by reason, the most frequent first."""
+    return dict(sorted(skipped.items(), key=lambda item: (-item[1], item[0])))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from tcpfit.readers import Reading, Settings
-from tcpfit.readers.batches import Batches
+from tcpfit.readers.batches import Batches, counts
 from tcpfit.readers.containers import facts_of, open_capture
 from tcpfit.readers.decode import Skipped, segment
 from tcpfit.readers.files import Stream
@@ -19,13 +19,14 @@ def read(path: str, settings: Settings) -> Reading:
     try:
         facts, packets = open_capture(stream, path)
         for packet in packets:
-            assert facts.first_ns is not None
-            if not batches.wanted(packet.time_ns, facts.first_ns):
-                continue
             try:
-                batches.add(segment(packet))
+                decoded = segment(packet)
             except Skipped as reason:
                 skipped[str(reason)] += 1
-        return batches.finish(facts_of(facts) | {"skipped": dict(sorted(skipped.items()))})
+                continue
+            assert facts.first_ns is not None
+            if batches.wanted(packet.time_ns, facts.first_ns):
+                batches.add(decoded)
+        return batches.finish(facts_of(facts) | {"skipped": counts(skipped)})
     finally:
         stream.close()

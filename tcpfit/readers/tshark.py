@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from tcpfit.exceptions import CaptureError
 from tcpfit.readers import Reading, Settings
-from tcpfit.readers.batches import Batches, Segment
+from tcpfit.readers.batches import Batches, Segment, counts
 from tcpfit.readers.containers import INBOUND, OUTBOUND
 from tcpfit.readers.decode import BAD_TCP, FRAGMENTED, NOT_IP, TRUNCATED, protocol_reason, tcp_options
 
@@ -176,7 +176,7 @@ class Collector:
             "bytes": self._bytes,
             "start_ns": start,
             "end_ns": end,
-            "skipped": dict(sorted(self._skipped.items(), key=lambda item: (-item[1], item[0]))),
+            "skipped": counts(self._skipped),
             "warnings": warnings,
         }
         return self._batches.finish(facts)
@@ -186,13 +186,11 @@ class Collector:
         self._bytes += int(row["frame.len"])
         encapsulation = int(row["frame.encap_type"] or 0)
         self._links.setdefault(ENCAPSULATIONS.get(encapsulation, f"wiretap {encapsulation}"))
-        if not self._batches.wanted(time, first):
-            return
         reason = not_analysed(row)
-        if reason is None:
-            self._batches.add(segment(row, time))
-        else:
+        if reason is not None:
             self._skipped[reason] += 1
+        elif self._batches.wanted(time, first):
+            self._batches.add(segment(row, time))
 
 
 def nanoseconds(epoch: str) -> int:

@@ -19,6 +19,7 @@ import polars as pl
 import tcpfit
 from tcpfit import parameters, ranking
 from tcpfit.parameters import NAMES
+from tcpfit.ranking.table import BASELINES
 from tcpfit.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -106,6 +107,7 @@ def capture_facts(analysis: Analysis) -> dict[str, Any]:
         "duration_s": None if start_ns is None or end_ns is None else (end_ns - start_ns) / 1e9,
         "skipped": dict(facts.get("skipped") or {}),
         "capture_loss": share(missing, missing + seen),
+        "interface_drops": facts.get("interface_drops"),
         "warnings": list(facts.get("warnings") or []),
     }
 
@@ -209,7 +211,8 @@ def _flow(
         "count_ranges": ranges,
         "parameters": {name: estimates.get(name, NO_ESTIMATE) for name in (*NAMES, *estimates)},
         "observed": {name: observed.get(name) for name in OBSERVED},
-        "models": models,
+        "models": [model for model in models if model["name"] not in BASELINES],
+        "baselines": [model for model in models if model["name"] in BASELINES],
         "verdict": {
             "state": verdict["state"] if verdict else "insufficient",
             "models": list(verdict["models"] or []) if verdict else [],
@@ -253,7 +256,7 @@ def flat_rows(analysis: Analysis) -> list[dict[str, Any]]:
     for flow in flow_facts(analysis):
         row: dict[str, Any] = {"capture": analysis.path}
         for key, value in flow.items():
-            if key in ("models", "count_ranges", "parameters", "diagnosis", "verdict"):
+            if key in ("models", "baselines", "count_ranges", "parameters", "diagnosis", "verdict"):
                 continue
             if isinstance(value, dict):
                 row |= {f"{key}.{inner}": _cell(item) for inner, item in value.items()}

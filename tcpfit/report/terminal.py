@@ -117,9 +117,11 @@ def _flow(flow: dict[str, Any], out: Console) -> None:
         out.print(Padding(Text(sentence), (0, 0, 0, 2)))
     out.print()
     out.print(_parameters(flow))
-    if flow["models"]:
+    if any(model["rank"] is not None for model in flow["models"]):
         out.print()
         out.print(_models(flow))
+    for sentence in _doubts(flow["models"]):
+        out.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 2)))
     out.print()
     style = STATES.get(flow["verdict"]["state"], ("", ""))[1]
     text = Text("verdict: ", style=f"bold {style}").append(flow["verdict"]["text"], style="not bold default")
@@ -187,23 +189,35 @@ def _parameters(flow: dict[str, Any]) -> Table:
     return table
 
 
+def _doubts(models: list[dict[str, Any]]) -> list[str]:
+    """What speaks against models, a sentence a reason: of a model that does not apply, the first reason."""
+    against: dict[str, list[str]] = {}
+    weaker: dict[str, list[str]] = {}
+    for model in models:
+        for reason in model["reasons"] if model["applicable"] else model["reasons"][:1]:
+            group = weaker if model["applicable"] else against
+            group.setdefault(reason.removeprefix("weakened: "), []).append(model["name"])
+    sentences = [f"does not apply: {', '.join(names)} ({reason})" for reason, names in against.items()]
+    return sentences + [f"weakened: {', '.join(names)} ({reason})" for reason, names in weaker.items()]
+
+
 def _models(flow: dict[str, Any]) -> Table:
     table = Table(box=None, pad_edge=False, padding=(0, 1), header_style="bold")
     table.add_column("  rank", justify="right", no_wrap=True)
     table.add_column("model", no_wrap=True)
     table.add_column("predicted", justify="right", no_wrap=True)
-    table.add_column("ln(pred/obs)", justify="right", no_wrap=True)
-    table.add_column("P(best)", justify="right", no_wrap=True)
-    table.add_column("why not", style="dim", overflow="fold")
-    for model in flow["models"]:
+    table.add_column("ln(predicted/observed)", justify="right", no_wrap=True)
+    table.add_column("best", justify="right", no_wrap=True)
+    for model in [*flow["models"], *flow["baselines"]]:
+        if model["log_ratio"] is None:
+            continue
         predicted = words.rate(model["predicted_bps"])
         if model["predicted_bps"] is None:
             predicted = words.seconds(model["predicted_time_s"])
-        ratio = words.NONE if model["log_ratio"] is None else f"{model['log_ratio']:+.2f}"
+        ratio = f"{model['log_ratio']:+.2f}"
         if model["log_ratio_low"] is not None and model["log_ratio_high"] is not None:
             ratio += f" ({model['log_ratio_low']:+.2f} to {model['log_ratio_high']:+.2f})"
         best = words.NONE if model["probability_best"] is None else f"{model['probability_best']:.0%}"
         rank = words.NONE if model["rank"] is None else str(model["rank"])
-        reasons = "; ".join(model["reasons"] or []) if not model["applicable"] else ""
-        table.add_row(rank, model["name"], predicted, ratio, best, reasons, style="" if model["applicable"] else "dim")
+        table.add_row(rank, model["name"], predicted, ratio, best, style="" if model["applicable"] else "dim")
     return table

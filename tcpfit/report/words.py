@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from tcpfit.parameters import NAMES
 
 NONE = "-"
@@ -73,7 +75,7 @@ def quantity(name: str, value: float | None) -> str:
 def meaning(name: str) -> str:
     """What a parameter is, without its source."""
     _, text = NAMES.get(name, ("", ""))
-    return text.split(" (")[0].split(";")[0]
+    return re.split(r" \(|;|, null", text)[0]
 
 
 def endpoint(address: str, port: int) -> str:
