@@ -19,6 +19,8 @@ from tcpfit.exceptions import InvalidParameter
 
 Array: TypeAlias = NDArray[np.float64]
 
+TINY = 1e-150  # p below it is taken for 0: its reciprocal, squared, is no longer a number
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -83,6 +85,7 @@ class Model:
         raise NotImplementedError
 
     def _rate(self, **arrays: Array) -> Array:
+        """The law, for 1-d arrays of one length, all inside the domain."""
         raise NotImplementedError
 
     def _inside(self, **arrays: Array) -> NDArray[np.bool_]:
@@ -253,8 +256,12 @@ class Model:
     def _evaluate(self, values: Mapping[str, ArrayLike], shape: tuple[int, ...] | None = None) -> Array:
         arrays = self._resolve(values)
         inside = self._mask(arrays)
-        with np.errstate(all="ignore"):
-            rate = np.where(inside, self._rate(**arrays), np.nan)
+        if "p" in arrays:
+            arrays["p"] = np.where(arrays["p"] < TINY, 0.0, arrays["p"])
+        rate = np.full(inside.shape, np.nan)
+        if inside.any():
+            with np.errstate(all="ignore"):
+                rate[inside] = self._rate(**{key: value[inside] for key, value in arrays.items()})
         return rate if shape is None else np.broadcast_to(rate, shape)
 
 

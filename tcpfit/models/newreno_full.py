@@ -5,7 +5,7 @@ T = (1/p + W^2 q/(1+Wq)) / (N R + p_TO ((1+2p+4p^2) RTO + (1 + log2(W/4)) R)), N
 `q`); R: round-trip time (s, `rtt`); RTO: mean first timeout of a series (s, `rto`); W: peak window, eq 14 (segments);
 p_TO: probability that a loss event ends in a timeout, eq 24.
 
-**Domain** 0 <= p <= 1, 0 <= q <= 1, R > 0, RTO >= 0; nan outside. p = 0 gives inf. W < 4 gives p_TO = 1 (at q = p
+**Domain** 0 <= p <= 1, 0 <= q <= 1, R > 0, RTO > 0; nan outside. p = 0 gives inf. W < 4 gives p_TO = 1 (at q = p
 from p = 0.1045 on); W < 2 makes the slow start of eq 28 negative, which is clamped at 0; near p = 1 eq 14 has lost
 its meaning.
 
@@ -15,8 +15,9 @@ to 6 % apart at W of 4 to 6. `series = "printed"`: 1+2p+4p^2 of eq 29, not the f
 takes (-0.8 % at p = 0.1, -6 % at 0.2). `window = "eq14"`, `q_from = "measured"`, see newreno_window. log is base 2.
 Extension, not in the paper: `p_to=` puts a measured share of timeouts in the place of eq 24.
 
-**Validation** `tests/models/test_model_values.py` (rows `parvez_full`, `parvez_pTO`); eq 24's closed form against its sum in
-`test_model_derivations.py`. The paper's Table IV prints no RTO: one RTO of 1.5 s comes within 4.7 % of its rows.
+**Validation** `tests/models/test_model_values.py` (rows `parvez_full`, `parvez_pTO`); eq 24's closed form against its
+sum in `test_model_derivations.py`. The paper's Table IV prints no RTO: one RTO of 1.5 s comes within 4.7 % of its
+rows.
 
 **Reference** Parvez, Mahanti, Williamson: An Analytic Throughput Model for TCP NewReno, IEEE/ACM ToN 18(2), 2010,
 doi:10.1109/TNET.2009.2030889.
@@ -46,7 +47,7 @@ def timeout_probability(p: Array, q: Array, W: Array) -> Array:
     log_s = (n + 1) / 2 * np.log1p(-p)
     s = np.exp(log_s)
     everything = s * np.exp(n * np.log1p(-q * -np.expm1(log_s)))
-    q_s = np.exp(np.log(q) + log_s)
+    q_s = q * s
     tail = s * q_s ** (n - 2) * (n * (n - 1) / 2 * (1 - q) ** 2 + n * (1 - q) * q_s + q_s**2)
     return np.where(W < 4, 1.0, np.clip(1 - (everything - tail), 0.0, 1.0))
 
@@ -136,7 +137,7 @@ class NewRenoFull(Model):
         return (
             Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
             Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("rto", "s", "mean first timeout of a series", None, "rto"),
+            Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
             *q_parameters(self.q_from),
         )
 

@@ -10,8 +10,8 @@
 and drops O(q) under the root (W 14.77 against 14.33 at p = q = 0.01). `exact_window` is the root of 7 = 13. Equation
 30 is clipped to [0, 1]; with one loss per event or fewer q is 0.
 
-**Validation** `tests/models/test_model_values.py` (rows `parvez_W`, `parvez_W_exact`, `parvez_q.eq30`, `parvez_q.self`);
-`test_model_derivations.py` puts the exact root back into 7 and 13.
+**Validation** `tests/models/test_model_values.py` (rows `parvez_W`, `parvez_W_exact`, `parvez_q.eq30`,
+`parvez_q.self`); `test_model_derivations.py` puts the exact root back into 7 and 13.
 
 **Reference** Parvez, Mahanti, Williamson: An Analytic Throughput Model for TCP NewReno, IEEE/ACM ToN 18(2), 2010,
 doi:10.1109/TNET.2009.2030889.

@@ -4,7 +4,7 @@ B = min(Wmax/RTT, 1 / (RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32 p^2)
 **Symbols** p: loss indications per segment (1, column `p_indication`); RTT: round-trip time (s, `rtt`); T0: mean first
 timeout of a series (s, `rto`); b: segments of growth per ACK round (1, `b`); Wmax: window limit (segments, `w_max`).
 
-**Domain** 0 <= p <= 1, RTT > 0, T0 >= 0, b > 0, Wmax >= 1; nan outside. p = 0 gives Wmax/RTT.
+**Domain** 0 <= p <= 1, RTT > 0, T0 > 0, b > 0, Wmax >= 1; nan outside. p = 0 gives Wmax/RTT.
 
 **Departures** `b = 2.0, w_max = inf (Parvez et al. print it as "Full" in Table I with b = 1 and no Wmax)`. RFC 3448's
 equation is this one without min(1, .), with T0 = 4 RTT and b = 1.
@@ -65,7 +65,7 @@ class PFTKApprox(Model):
         return (
             Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
             Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("rto", "s", "mean first timeout of a series", None, "rto"),
+            Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
             Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
             Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
         )

@@ -8,15 +8,15 @@ That is what is sent. What is received has the numerator (1-p)/p + W/2 + Q over 
 **Symbols** p: loss indications per segment (1, column `p_indication`); RTT (s, `rtt`); T0: mean first timeout of a
 series (s, `rto`); b: segments of growth per ACK round (1, `b`); Wmax: window limit (segments, `w_max`).
 
-**Domain** 0 <= p <= 1, RTT > 0, T0 >= 0, b > 0, Wmax >= 1; nan outside. p = 0 gives Wmax/RTT; p = 1 gives
+**Domain** 0 <= p <= 1, RTT > 0, T0 > 0, b > 0, Wmax >= 1; nan outside. p = 0 gives Wmax/RTT; p = 1 gives
 1/(64 T0) sent and nothing received. Both numerators are multiplied by p (1-p), so the limits need no special case.
 
 **Departures** `b = 2.0, w_max = inf`; `variant = "send" (the paper has both numerators; Cardwell et al. use
 "throughput")`. On kernel flows b = 1 comes nearer, for senders that grow by acknowledged segments: give the measured
 b. Extension, not in the paper: `p_to=` puts a measured share of timeouts in the place of Q.
 
-**Validation** `tests/models/test_model_values.py::test_grid[pftk_full.send]`, `[pftk_full.thr]`; Q against the paper's sum in
-`test_model_derivations.py`.
+**Validation** `tests/models/test_model_values.py::test_grid[pftk_full.send]`, `[pftk_full.thr]`; Q against the
+paper's sum in `test_model_derivations.py`.
 
 **Reference** Padhye, Firoiu, Towsley, Kurose: Modeling TCP Throughput, SIGCOMM 1998, doi:10.1145/285237.285291; and
 Modeling TCP Reno Performance, IEEE/ACM ToN 8(2), 2000, doi:10.1109/90.842137.
@@ -46,6 +46,7 @@ def rate(p: Array, RTT: Array, T0: Array, b: Array, Wmax: Array, Q: Array | None
     limited = free >= Wmax
     W = np.where(limited, Wmax, free)
     Q = timeout_probability(p, W) if Q is None else Q
+    p = np.where(Q > 0, p, np.minimum(p, 1 - 2.0**-53))  # measured Q = 0 at p = 1 would leave 0/0
     if variant == "send":
         segments = (1 - p) ** 2 + p * (1 - p) * W + p * Q
     else:
@@ -90,7 +91,7 @@ class PFTKFull(Model):
         return (
             Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
             Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("rto", "s", "mean first timeout of a series", None, "rto"),
+            Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
             Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
             Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
         )

@@ -20,8 +20,8 @@ where its logarithm has no value. `start = "limit"`; "restart" takes eq 9 for W_
 for d/2. The timeout itself and the slow start behind it cost no time, as in the paper, so the regimes do not join
 continuously.
 
-**Validation** `tests/models/test_model_values.py` (rows `sharma.*`); areas against numerical integration and eq 5 against 4
-in `test_model_derivations.py`.
+**Validation** `tests/models/test_model_values.py` (rows `sharma.*`); areas against numerical integration and eq 5
+against 4 in `test_model_derivations.py`.
 
 **Reference** Sharma, Gillies, Feng: On the Goodput of TCP NewReno in Mobile Networks, ICCCN 2010,
 doi:10.1109/ICCCN.2010.5560138.
@@ -173,16 +173,4 @@ class ReorderingGoodput(Model):
         return np.asarray(finite & (a["a_h"] / a["rtt"] >= np.minimum(a["r"], a["d"])))
 
     def _rate(self, **a: Array) -> Array:
-        inside = self._mask(a)
-        safe = {key: np.where(inside, value, 1.0) for key, value in a.items()}
-        return goodput(
-            safe["w_max"],
-            safe["rtt"],
-            safe["a_h"],
-            safe["d"],
-            safe["r"],
-            safe["b"],
-            self.start,
-            self.clamp,
-            self.as_printed,
-        )
+        return goodput(a["w_max"], a["rtt"], a["a_h"], a["d"], a["r"], a["b"], self.start, self.clamp, self.as_printed)

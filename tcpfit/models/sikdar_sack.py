@@ -8,7 +8,7 @@ time until 1/p packets are through: SACK recovery, or a timeout with slow start,
 (s, `rto`); Wmax: window limit (segments, `w_max`); h: window at the indication; j: position of the first loss; nloss
 = h-j+1.
 
-**Domain** 0 <= p <= 1, RTT > 0, To >= 0, Wmax >= 1 (rounded down); nan outside. p = 0 gives Wmax/RTT, p = 1 gives 0.
+**Domain** 0 <= p <= 1, RTT > 0, To > 0, Wmax >= 1 (rounded down); nan outside. p = 0 gives Wmax/RTT, p = 1 gives 0.
 Up to c_wm = 1024 the double sum is taken term by term; above (p below about 4e-6 with a large Wmax) over 512 x 512
 midpoints.
 
@@ -18,8 +18,8 @@ exist if nrnd1 >= 3 (the text; printed > 3, and nrnd2 always taken off). 43 roun
 eq 6 with Wmax := n. 39: rl and r(n) are not below 0. 4 has 16 p^5 (printed 18). b does not appear: delayed ACKs (b =
 2) are built into the growth of one packet every second round.
 
-**Validation** `tests/models/test_model_values.py::test_grid[sikdar_steady.sack]`; figures of the paper: not validated (no
-numbers printed). Its remark that values nearly equal PFTK's does not hold: they are 0.68 to 0.84 of pftk-full.
+**Validation** `tests/models/test_model_values.py::test_grid[sikdar_steady.sack]`; figures of the paper: not validated
+(no numbers printed). Its remark that values nearly equal PFTK's does not hold: they are 0.68 to 0.84 of pftk-full.
 
 **Reference** Sikdar, Kalyanaraman, Vastola: Analytic Models for the Latency and Steady-State Throughput of TCP Tahoe,
 Reno, and SACK, IEEE/ACM ToN 11(6), 2003, doi:10.1109/TNET.2003.820427.
@@ -130,7 +130,7 @@ class SikdarSack(Model):
         return (
             Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
             Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("rto", "s", "mean first timeout of a series", None, "rto"),
+            Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
             Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
         )
 

@@ -7,8 +7,8 @@ Shared by pftk-full, newreno-full and sikdar-sack, whose papers take these expre
 **Departures** Powers of 1 - p are taken through log1p and expm1, so that small p loses no digits; at p = 0, where the
 ratio for Q is 0/0, its limit min(1, 3/w) is returned.
 
-**Validation** `tests/models/test_model_values.py` (rows `q_hat`, `E_TO`); `tests/models/test_model_derivations.py` sums both
-series.
+**Validation** `tests/models/test_model_values.py` (rows `q_hat`, `E_TO`); `tests/models/test_model_derivations.py`
+sums both series.
 
 **Reference** Padhye, Firoiu, Towsley, Kurose: Modeling TCP Throughput, SIGCOMM 1998, doi:10.1145/285237.285291.
 """

@@ -1,0 +1,186 @@
+"""The catalogue, the names, the errors, tables, fitting, and scikit-learn's protocol."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tcpfit.exceptions import InvalidParameter
+from tcpfit.models import Assumption, catalogue, get
+from tcpfit.models.mathis import Mathis
+from tcpfit.models.newreno_full import NewRenoFull
+from tcpfit.models.newreno_noto import NewRenoNoTO
+from tcpfit.models.pftk_approx import PFTKApprox
+from tcpfit.models.pftk_full import PFTKFull
+
+NAMES = [
+    "mathis",
+    "pftk-simple",
+    "pftk-approx",
+    "pftk-full",
+    "newreno-noto",
+    "newreno-full",
+    "sikdar-sack",
+    "reordering-goodput",
+]
+COLUMNS = "p p_indication q_tilde q m rtt rto p_to w w_max b d a_h r".split()
+ASSUMPTIONS = (
+    "reno-growth loss-limited not-window-limited window-limited bulk sack no-sack no-reordering reordering no-timeouts "
+    "bernoulli-loss correlated-loss-in-round"
+).split()
+
+
+def test_catalogue_is_in_the_order_of_the_contract():
+    assert list(catalogue()) == NAMES
+    assert all(get(name).name == name for name in NAMES)
+
+
+@pytest.mark.parametrize("model", catalogue().values(), ids=NAMES)
+def test_declarations(model):
+    assert "doi:10." in model.paper
+    assert model.title
+    assert model.predicts == "throughput"
+    assert model.quantity in ("send-rate", "throughput", "goodput")
+    assert all(p.column in COLUMNS and p.meaning and p.unit in ("1", "s", "segments") for p in model.parameters)
+    required = [p.default is None for p in model.parameters]
+    assert required == sorted(required, reverse=True), "required parameters come first"
+    assert all(isinstance(a, Assumption) and a.name in ASSUMPTIONS and a.text for a in model.assumptions)
+    column = {"loss_event": "p", "loss_indication": "p_indication", None: "w_max"}[model.p_definition]
+    assert column in [p.column for p in model.parameters]
+    assert set(model.fittable) <= {p.name for p in model.parameters}
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: get("vegas"), "There is no model 'vegas'; known are mathis, pftk-simple,"),
+        (lambda: get("mathis").predict(p=0.1), "mathis needs rtt (mean round-trip time, s), which was not given."),
+        (lambda: get("mathis").predict(p=0.1, rtt=1, rto=2), "mathis has no parameter 'rto'; it takes p, rtt, b."),
+        (lambda: get("mathis").predict(p="x", rtt=1), "p of mathis must be a number or an array of numbers, got 'x'."),
+        (lambda: get("mathis").predict(p=[1, 1], rtt=[1, 1, 1]), "mathis cannot broadcast its parameters together:"),
+        (lambda: get("mathis").predict(np.ones((2, 9))), "mathis reads a 2-d array with the columns p, rtt, b, got"),
+        (lambda: get("mathis").predict(p=1, rtt=1, losses="none"), "losses of mathis must be one of periodic, random,"),
+        (lambda: get("mathis").set_params(c=2), "mathis has no convention 'c'; it has b, losses, free."),
+        (lambda: Mathis(free=["rtt"]).fit([[0.1, 1]], [1]), "mathis can fit b, not 'rtt'."),
+        (lambda: Mathis().fit([[0.1, 1]], [1]), "mathis needs at least 2 rows with finite rates to fit b, got 1."),
+    ],
+)
+def test_errors_are_one_sentence(call, sentence):
+    with pytest.raises(InvalidParameter) as caught:
+        call()
+    assert str(caught.value).startswith(sentence)
+    assert str(caught.value).endswith(".") and "\n" not in str(caught.value)
+
+
+def test_conventions_can_be_given_to_the_constructor_or_to_one_call():
+    flow = {"p": 0.02, "rtt": 0.1, "rto": 0.5}
+    assert PFTKFull(variant="throughput").predict(**flow) == PFTKFull().predict(variant="throughput", **flow)
+    assert PFTKFull(b=1).predict(**flow) == PFTKFull().predict(b=1, **flow) != PFTKFull().predict(**flow)
+    assert PFTKFull(b=1).predict(b=2, **flow) == PFTKFull().predict(**flow)
+    assert PFTKFull(variant="throughput").quantity == "throughput"
+    assert PFTKFull().quantity == "send-rate"
+
+
+def test_measured_timeouts_are_an_extension():
+    flow = {"p": 0.02, "rtt": 0.1, "rto": 0.5}
+    for model in (PFTKFull(), NewRenoFull(q_from="homogeneous")):
+        rates = model.predict(p_to=[0.0, 0.3, 1.0], **flow)
+        assert rates[0] > rates[1] > rates[2]
+        assert "p_to" not in [p.name for p in model.parameters]
+
+
+def test_without_timeouts_the_full_newreno_model_is_the_other_one():
+    flow = {"p": 0.02, "q": 0.1, "rtt": 0.1}
+    full, noto = NewRenoFull().predict(p_to=0, rto=1, **flow), NewRenoNoTO().predict(**flow)
+    np.testing.assert_allclose(full, noto)
+
+
+class Frame(dict):
+    """What a data frame shows: `columns` and item access."""
+
+    @property
+    def columns(self):
+        return list(self)
+
+
+def test_tables():
+    p, rtt, rto = np.array([0.01, 0.02]), np.array([0.1, 0.2]), np.array([0.5, 1.0])
+    expected = PFTKApprox().predict(p=p, rtt=rtt, rto=rto)
+    for table in (
+        {"p": p, "rtt": rtt, "rto": rto},
+        Frame({"p_indication": p, "rtt": rtt, "rto": rto, "flow": ["a", "b"]}),
+        np.stack([p, rtt, rto], axis=1),
+    ):
+        np.testing.assert_array_equal(expected, PFTKApprox().predict(table))
+    with_b = np.stack([p, rtt, rto, [1, 1]], axis=1)
+    np.testing.assert_array_equal(expected, PFTKApprox(b=2).predict(with_b))
+
+
+def simulated(model, n=400, noise=0.1, seed=1, **truth):
+    rng = np.random.default_rng(seed)
+    table = {"p": 10 ** rng.uniform(-4, -1.2, n), "rtt": rng.uniform(0.01, 0.3, n), "rto": rng.uniform(0.2, 2, n)}
+    table = {p.name: table[p.name] for p in model.parameters if p.name in table}
+    rates = model.predict(**(table | truth))
+    return table, rates * np.exp(rng.normal(0, noise, n))
+
+
+@pytest.mark.parametrize(
+    ("model", "truth"),
+    [
+        (Mathis(), {"b": 1.6}),
+        (PFTKApprox(free=("b", "rto")), {"b": 1.2, "rto": 0.7}),
+        (PFTKFull(), {"b": 1.0}),
+        (NewRenoFull(q_from="homogeneous"), {"rto": 0.6}),
+        (NewRenoNoTO(), {"q": 0.2}),
+    ],
+    ids=repr,
+)
+def test_fit_finds_the_truth(model, truth):
+    covered = []
+    for seed in range(8):
+        table, rates = simulated(model, seed=seed, **{**truth})
+        table = {name: column for name, column in table.items() if name not in truth}
+        fitted = model.fit(table, rates)
+        assert fitted is model
+        assert model.converged_
+        assert model.residual_std_ == pytest.approx(0.1, rel=0.25)
+        covered += [abs(model.params_[name] - value) < 3 * model.params_se_[name] for name, value in truth.items()]
+        assert model.score(table, rates) > 0.9
+    assert np.mean(covered) >= 0.9
+
+
+def test_fit_leaves_out_rows_that_cannot_be_used():
+    table, rates = simulated(Mathis(), b=1.3)
+    rates[:5] = [0, np.nan, -1, np.inf, 0]
+    assert Mathis().fit(table, rates).n_fitted_ == len(rates) - 5
+
+
+def test_scikit_learn_takes_the_models():
+    sklearn = pytest.importorskip("sklearn")
+    from sklearn.model_selection import GridSearchCV, cross_val_score
+    from sklearn.pipeline import make_pipeline
+
+    table, rates = simulated(PFTKFull(), b=1.0)
+    X = np.stack(list(table.values()), axis=1)
+    copy = sklearn.base.clone(PFTKFull(b=1, variant="throughput"))
+    assert copy.get_params() == {"b": 1, "variant": "throughput", "free": None}
+    assert (cross_val_score(PFTKFull(), X, rates, cv=3) > 0.9).all()
+    search = GridSearchCV(PFTKFull(free=()), {"b": [1, 2], "variant": ["send"]}, cv=3).fit(X, rates)
+    assert search.best_params_["b"] == 1
+    assert make_pipeline(PFTKFull()).fit(X, rates).score(X, rates) > 0.9
+
+
+def test_import_needs_only_numpy():
+    code = (
+        "import sys, time; start = time.process_time(); import tcpfit.models; "
+        "heavy = {'scipy', 'polars', 'pandas', 'sklearn'} & set(sys.modules); "
+        "print(time.process_time() - start, *heavy)"
+    )
+    seconds, *heavy = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert not heavy
+    assert float(seconds) < 0.4

@@ -1,0 +1,164 @@
+"""Over the whole domain: rates that are numbers and not negative, the right limits, and the right direction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tcpfit.models import catalogue, get
+from tcpfit.models.mathis import Mathis
+from tcpfit.models.newreno_full import NewRenoFull
+from tcpfit.models.newreno_noto import NewRenoNoTO
+from tcpfit.models.pftk_full import PFTKFull
+from tcpfit.models.pftk_simple import PFTKSimple
+from tcpfit.models.reordering_goodput import ReorderingGoodput
+
+PROBABILITY = st.floats(0, 1) | st.floats(-300, 0).map(lambda power: 10.0**power)
+SECONDS = st.floats(1e-6, 1e3)
+DRAWS = {
+    "p": PROBABILITY,
+    "q": PROBABILITY,
+    "q_tilde": PROBABILITY,
+    "p_to": PROBABILITY,
+    "rtt": SECONDS,
+    "rto": SECONDS,
+    "a_h": SECONDS,
+    "b": st.floats(0.05, 20),
+    "w_max": st.floats(1, 1e6) | st.just(float("inf")),
+    "d": st.floats(1, 1e4),
+    "r": st.integers(1, 1000) | st.just(float("inf")),
+}
+VARIANTS = [
+    *catalogue().values(),
+    Mathis(losses="random"),
+    PFTKSimple(variant="exact"),
+    PFTKFull(variant="throughput"),
+    NewRenoNoTO(window="exact", q_from="eq30"),
+    NewRenoFull(window="exact", q_from="self", series="exact", rounding="ceil"),
+    NewRenoFull(rounding="real", q_from="homogeneous"),
+    ReorderingGoodput(start="restart"),
+]
+IDS = [repr(model) for model in VARIANTS]
+LOSS_MODELS = [model for model in VARIANTS if model.p_definition]
+
+
+@pytest.mark.parametrize("model", VARIANTS, ids=IDS)
+@settings(max_examples=150, deadline=None)
+@given(data=st.data())
+def test_every_rate_in_the_domain_is_a_number_and_not_negative(model, data):
+    flow = {p.name: data.draw(DRAWS[p.name], label=p.name) for p in (*model.parameters, *model.extensions)}
+    if data.draw(st.booleans(), label="without extensions"):
+        flow = {name: value for name, value in flow.items() if not any(name == p.name for p in model.extensions)}
+    rate = float(model.predict(**flow))
+    assert model.domain(**flow) == (not np.isnan(rate))
+    assert not rate < 0
+
+
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_reordering_inside_its_domain(data):
+    flow = {"w_max": data.draw(st.floats(1, 1e5)), "rtt": data.draw(SECONDS), "b": data.draw(DRAWS["b"])}
+    flow["d"] = data.draw(st.floats(1, flow["w_max"]))
+    flow["r"] = data.draw(DRAWS["r"])
+    flow["a_h"] = flow["rtt"] * min(flow["r"], flow["d"]) * data.draw(st.floats(1.001, 1e4))
+    for start in ("limit", "restart"):
+        rate = float(ReorderingGoodput(start=start).predict(**flow))
+        assert 0 <= rate <= flow["w_max"] / flow["rtt"] * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("model", VARIANTS, ids=IDS)
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_arrays_give_what_scalars_give(model, data):
+    size = data.draw(st.integers(1, 6))
+    flows = {p.name: data.draw(st.lists(DRAWS[p.name], min_size=size, max_size=size)) for p in model.parameters}
+    together = model.predict(**flows)
+    for i in range(size):
+        alone = model.predict(**{name: values[i] for name, values in flows.items()})
+        assert alone.shape == ()
+        np.testing.assert_allclose(together[i], alone, rtol=1e-12)
+
+
+def flow(model, **changes):
+    usual = {"rtt": 0.1, "rto": 1.0, "q": 0.05, "q_tilde": 0.05, "p": 0.01, "w_max": np.inf}
+    return {p.name: usual[p.name] for p in model.parameters if p.name in usual} | changes
+
+
+@pytest.mark.parametrize("model", LOSS_MODELS, ids=map(repr, LOSS_MODELS))
+def test_without_loss_nothing_but_the_window_limits_the_rate(model):
+    assert np.isinf(model.predict(**flow(model, p=0.0)))
+    assert model.predict(**flow(model, p=1e-14)) > 1e6
+    if any(p.name == "w_max" for p in model.parameters):
+        rate = model.predict(**flow(model, p=[0.0, 1e-12], w_max=40))
+        np.testing.assert_allclose([400, 400], rate, rtol=1e-6)
+
+
+def test_when_everything_is_lost():
+    assert float(PFTKFull().predict(p=1, rtt=0.1, rto=1)) == pytest.approx(1 / 64)
+    assert float(PFTKFull(variant="throughput").predict(p=1, rtt=0.1, rto=1)) == 0
+    assert float(get("sikdar-sack").predict(p=1, rtt=0.1, rto=1)) == 0
+    assert float(NewRenoFull(series="exact").predict(p=1, q=1, rtt=0.1, rto=1)) == 0
+    assert 0 < float(NewRenoFull().predict(p=1, q=1, rtt=0.1, rto=1)) < 1
+
+
+@pytest.mark.parametrize("model", LOSS_MODELS, ids=map(repr, LOSS_MODELS))
+def test_more_loss_longer_round_trips_and_longer_timeouts_lower_the_rate(model):
+    p = np.geomspace(1e-6, 0.3, 60)
+    step = np.diff(
+        np.log(
+            model.predict(
+                **flow(model, p=p, q_tilde=np.minimum(1, 2 * p)) if model_takes(model, "q_tilde") else flow(model, p=p)
+            )
+        )
+    )
+    tolerance = 0.02 if model.name in ("newreno-full", "sikdar-sack") else 0.0  # whole windows make small steps
+    assert (step < tolerance).all()
+    for name in ("rtt", "rto"):
+        if model_takes(model, name):
+            assert (np.diff(model.predict(**flow(model, **{name: np.geomspace(0.01, 10, 40)}))) <= 0).all()
+
+
+def model_takes(model, name):
+    return any(p.name == name for p in model.parameters)
+
+
+def test_a_window_limit_and_delayed_acks_lower_the_rate():
+    limits = np.arange(4.0, 60.0)
+    for name in ("pftk-approx", "pftk-full", "sikdar-sack"):
+        assert (np.diff(get(name).predict(p=1e-3, rtt=0.1, rto=1, w_max=limits)) > -1).all()
+    for name in ("mathis", "pftk-simple", "pftk-approx", "pftk-full"):
+        assert (np.diff(get(name).predict(**flow(get(name), b=np.linspace(0.5, 3, 20)))) < 0).all()
+
+
+def test_rarer_reordering_and_fewer_late_segments_raise_the_goodput():
+    model = get("reordering-goodput")
+    a_h = np.linspace(4.0, 60.0, 50)
+    assert (np.diff(model.predict(w_max=60, rtt=0.1, a_h=a_h, d=6)) >= 0).all()
+    assert (np.diff(model.predict(w_max=60, rtt=0.1, a_h=20, d=np.arange(1.0, 30.0))) < 0).all()
+
+
+def test_the_constants_of_the_square_root_law():
+    assert float(Mathis().predict(p=1, rtt=1)) == pytest.approx(1.22, abs=0.005)
+    assert float(Mathis(b=2).predict(p=1, rtt=1)) == pytest.approx(0.87, abs=0.005)
+    assert float(Mathis(b=2, losses="random").predict(p=1, rtt=1)) == pytest.approx(0.93, abs=0.005)
+
+
+def test_a_window_below_four_always_times_out():
+    model = NewRenoFull(q_from="homogeneous")
+    from tcpfit.models.newreno_window import printed_window
+
+    for p, share in ((0.1044, False), (0.1046, True)):
+        W = printed_window(np.asarray(p), np.asarray(p))
+        assert (model.timeout_share(np.asarray(p), np.asarray(p), W) == 1) == share
+
+
+def test_outside_the_domain_the_rate_is_nan():
+    for model in VARIANTS:
+        for parameter in model.parameters:
+            usual = {"rtt": 0.1, "rto": 1, "q": 0.1, "q_tilde": 0.1, "p": 0.01, "w_max": 50, "a_h": 5, "d": 3}
+            given_ = {p.name: usual[p.name] for p in model.parameters if p.name in usual}
+            for wrong in (-1.0, np.nan):
+                assert np.isnan(model.predict(**(given_ | {parameter.name: wrong})))
+                assert not model.domain(**(given_ | {parameter.name: wrong}))

@@ -1,0 +1,37 @@
+"""Do the models reproduce the reference values, within each value's tolerance?"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from model_values import GRIDS, NO_EVIDENCE, SHARMA, VALUES, grid, printed, reordering
+
+EVIDENCE = [row for row in VALUES["printed"] if row.get("status") not in NO_EVIDENCE]
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_grid(name):
+    inputs, expected, rel_tol, abs_tol = grid(name)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        actual = GRIDS[name](**inputs)
+    np.testing.assert_allclose(actual, expected["expected"], rtol=rel_tol, atol=abs_tol)
+
+
+@pytest.mark.parametrize("name", SHARMA)
+def test_areas_below_zero_are_clamped(name):
+    inputs, expected, rel_tol, abs_tol = grid(f"sharma.{name}")
+    np.testing.assert_allclose(
+        reordering(clamp=True)(**inputs), expected["expected_clamped"], rtol=rel_tol, atol=abs_tol
+    )
+
+
+@pytest.mark.parametrize("row", EVIDENCE, ids=[row["id"] for row in EVIDENCE])
+def test_printed_value(row):
+    tolerance = {"rel": row["rel_tol"]} if "rel_tol" in row else {"abs": row["abs_tol"]}
+    assert row["expected"] == pytest.approx(printed(row), **tolerance)
+
+
+def test_every_value_is_used():
+    assert set(VALUES["grids"]) == set(GRIDS)
+    assert sum(len(table["rows"]) for table in VALUES["grids"].values()) == 2750
+    assert len(EVIDENCE) == 20
