@@ -22,6 +22,8 @@ use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
 
 /// Share of the replayed timer that must have passed for a resend to be the timer's.
 const TIMER_SHARE: f64 = 0.85;
+/// Smoothed round trips that a timer runs at least.
+const TIMER_ROUND_TRIPS: f64 = 1.02;
 /// No timer runs shorter than this on any stack in use (RFC 6298 asks for 1 s, Linux takes 200 ms, FreeBSD 30 ms).
 const SHORTEST_TIMER_S: f64 = 0.15;
 /// In recovery a resend without an ACK for this long was not answered to one.
@@ -154,17 +156,19 @@ impl Sender {
         }
         let rto_s = self.rtt.rto_s();
         let silence_s = q.since_ack_s.min(q.since_sent_s);
-        let timer = q.timer_s >= (TIMER_SHARE * rto_s).max(SHORTEST_TIMER_S);
+        // no ACK let it go, and the timer (always above the round trip: RFC 6298, 2.3) can have run out
+        let timer = !q.clocked && q.timer_s >= (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(SHORTEST_TIMER_S);
         match self.episodes.phase {
             Phase::Open => self.label_open(q, timer, silence_s, rto_s),
-            Phase::Recovery => self.label_recovery(q, timer, silence_s, rto_s),
+            Phase::Recovery => self.label_recovery(q, timer),
             Phase::Loss => self.label_loss(q, timer),
         }
     }
 
     fn label_open(&self, q: &Question, timer: bool, silence_s: f64, rto_s: f64) -> Reason {
+        let full_timer = q.timer_s >= (TIMER_SHARE * rto_s).max(SHORTEST_TIMER_S);
         if self.sack && q.sacked_above > 0 {
-            return if timer && !q.clocked && silence_s >= SHORTEST_TIMER_S && q.since_ack_s >= TIMER_SHARE * rto_s {
+            return if q.head && timer {
                 Reason::Rto
             } else if q.sacked_above >= DUPTHRESH {
                 Reason::FastDupthresh
@@ -174,16 +178,19 @@ impl Sender {
         }
         // RFC 8985, 7: a probe repeats the last segment; without SACK no stack sends one
         let can_probe = self.sack && q.tail && q.copies == 1 && self.episodes.probe_una != self.una;
-        if can_probe && !q.clocked && silence_s >= (2.0 * self.rtt.srtt_s * TIMER_SHARE).min(TIMER_SHARE * rto_s) {
+        if can_probe && !q.clocked && silence_s >= (2.0 * self.rtt.srtt_s).min(rto_s) * TIMER_SHARE {
             return Reason::Tlp;
-        }
-        if q.head && self.duplicate_acks >= DUPTHRESH && (q.clocked || !timer || q.since_ack_s < SHORTEST_TIMER_S) {
-            return Reason::FastDupthresh;
         }
         if q.head && timer {
             return Reason::Rto;
         }
-        if q.head && self.duplicate_acks > 0 && q.since_ack_s < SHORTEST_TIMER_S {
+        if q.head && self.duplicate_acks >= DUPTHRESH {
+            return Reason::FastDupthresh;
+        }
+        if q.head && full_timer {
+            return Reason::Rto;
+        }
+        if q.head && self.duplicate_acks > 0 {
             return Reason::EarlyRetransmit;
         }
         if silence_s >= SHORTEST_TIMER_S {
@@ -193,19 +200,14 @@ impl Sender {
         }
     }
 
-    fn label_recovery(&self, q: &Question, timer: bool, silence_s: f64, rto_s: f64) -> Reason {
+    fn label_recovery(&self, q: &Question, timer: bool) -> Reason {
         let resent_before = q.copies > 1 && q.last.order >= self.episodes.order;
         if self.sack {
-            if timer && !q.clocked && silence_s >= SHORTEST_TIMER_S && q.head {
-                return Reason::Rto;
-            }
-            if !resent_before {
-                return Reason::Recovery;
-            }
-            // something sent after the earlier resend has arrived: that resend was lost (RFC 8985, 6.2)
-            let overtaken = self.delivered_order > q.last.order;
-            let own_timer = (q.since_sent_s.max(0.0)).min(q.timer_s) >= TIMER_SHARE * rto_s;
-            return if q.head && (own_timer || !overtaken && timer) { Reason::Rto } else { Reason::LostRetransmission };
+            return match (q.head && timer, resent_before) {
+                (true, _) => Reason::Rto,
+                (false, true) => Reason::LostRetransmission,
+                (false, false) => Reason::Recovery,
+            };
         }
         if !q.head {
             return if resent_before { Reason::LostRetransmission } else { Reason::Recovery };
@@ -220,20 +222,19 @@ impl Sender {
         let answered = q.since_advance_s <= q.since_ack_s + 1e-9;
         if self.duplicate_acks >= DUPTHRESH && !answered {
             // Reno leaves recovery at a partial ACK and needs three duplicate ACKs again
-            return Reason::FastDupthresh;
+            return if timer { Reason::Rto } else { Reason::FastDupthresh };
         }
         Reason::PartialAck
     }
 
     fn label_loss(&self, q: &Question, timer: bool) -> Reason {
         let since_expiry = q.copies > 1 && q.last.order >= self.episodes.order;
-        if !since_expiry || !q.head {
-            return if since_expiry { Reason::LostRetransmission } else { Reason::RtoRecovery };
+        match (since_expiry, q.head) {
+            (false, _) => Reason::RtoRecovery,
+            (true, false) => Reason::LostRetransmission,
+            (true, true) if self.sack && !timer => Reason::LostRetransmission,
+            (true, true) => Reason::Rto,
         }
-        if self.sack && q.clocked && self.delivered_order > q.last.order && !timer {
-            return Reason::LostRetransmission;
-        }
-        Reason::Rto
     }
 
     fn open_episode(&mut self, phase: Phase, sent: &Sent, q: &Question, reason: Reason) {

@@ -140,16 +140,17 @@ impl Fates {
             if !t.seen {
                 continue;
             }
+            let echoes_older = t.tsval != 0 && ack.tsecr.is_some_and(|echo| before(echo, t.tsval));
+            if k > 0 && head && unit.sacked_ns == 0 && echoes_older {
+                reason = Reason::Eifel;
+                break;
+            }
             if k > 0 && delivered_ns - t.time_ns < least_ns {
                 reason = Reason::TooEarly;
                 break;
             }
             if k > 0 && held && t.order > filler_of_head {
                 reason = Reason::AckJump;
-                break;
-            }
-            if k > 0 && head && unit.sacked_ns == 0 && t.tsval != 0 && ack.tsecr.is_some_and(|echo| before(echo, t.tsval)) {
-                reason = Reason::Eifel;
                 break;
             }
             filler = k;

@@ -11,13 +11,15 @@ use crate::flow::ip_id::{IpId, Place};
 use crate::flow::scoreboard::segments;
 use crate::flow::sender::{Sender, Sent};
 use crate::flow::sequence::{before, offset};
-use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
+use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
 use std::collections::VecDeque;
 
 /// Missing transmissions remembered; older ones are lost for good.
 const REMEMBERED: usize = 4096;
 /// A copy made by the network or the capture comes within this, where only time can tell it from a resend.
 const COPY_NS: i64 = 500_000;
+/// A copy made by the capture comes at once; one made on the path has to be sent on the last link after the original.
+const CAPTURE_COPY_NS: i64 = 50_000;
 /// A hole without identifications longer than this is not filled with guesses (the capture started or stopped there).
 const LARGEST_GAP: u32 = 1000;
 
@@ -44,6 +46,7 @@ pub struct Passing {
     pub tsval: Option<u32>,
     pub ip_id: Option<u16>,
     pub checksum: u16,
+    pub ttl: u8,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -62,6 +65,8 @@ pub struct Arrivals {
     pub resent_segments: u64,
     pub resent_bytes: u64,
     pub copies: u64,
+    /// Of the copies, those made by the network.
+    pub network_copies: u64,
 }
 
 impl Arrivals {
@@ -93,6 +98,12 @@ impl Arrivals {
         let place = passing.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
         if place == Place::Copy || self.is_copy(&passing, sender) {
             self.copies += u64::from(count);
+            if !self.is_capture_copy(&passing) {
+                // the network's copy passed the capture point like any other packet
+                self.segments += u64::from(count);
+                self.network_copies += u64::from(count);
+                self.bytes += passing.right - passing.left;
+            }
             self.copy_event(&passing, count, sender, sink);
             return;
         }
@@ -142,6 +153,16 @@ impl Arrivals {
             && last.ip_id == passing.ip_id;
         let soon_ns = if sender.rtt.min_s.is_finite() { (sender.rtt.min_s * 1e8) as i64 } else { 0 };
         same && passing.time_ns - last.time_ns < COPY_NS.max(soon_ns)
+    }
+
+    /// A mirror port, or capturing on two interfaces, repeats a packet at once and unchanged.
+    fn is_capture_copy(&self, passing: &Passing) -> bool {
+        self.last.is_some_and(|last| {
+            last.left == passing.left
+                && last.ttl == passing.ttl
+                && last.checksum == passing.checksum
+                && passing.time_ns - last.time_ns < CAPTURE_COPY_NS
+        })
     }
 
     fn copy_event(&self, passing: &Passing, count: u32, sender: &Sender, sink: &mut dyn Sink) {

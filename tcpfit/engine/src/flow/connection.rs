@@ -43,7 +43,6 @@ struct Syn {
     mss: Option<u16>,
     window_scale: Option<u8>,
     sack_permitted: bool,
-    timestamps: bool,
     ecn: bool,
     copies: u32,
     incomplete: bool,
@@ -160,7 +159,6 @@ impl Connection {
             mss: o.mss,
             window_scale: o.window_scale.map(|k| k.min(LARGEST_SCALE)),
             sack_permitted: o.sack_permitted,
-            timestamps: o.timestamps.is_some(),
             ecn: segment.has(flags::ECE),
             copies: known.map_or(0, |s| s.copies) + u32::from(again),
             incomplete: o.incomplete,
@@ -310,10 +308,9 @@ impl Connection {
         *window = Some(window.map_or((segment.window, segment.window), |(a, b)| {
             (a.min(segment.window), b.max(segment.window))
         }));
-        let fin = self.ends[data_end].fin;
         let Some(unwrap) = self.ends[data_end].unwrap else { return };
         let Some(flow) = self.ends[data_end].direction.as_mut() else { return };
-        flow.on_ack(&unwrap, segment, scale, fin, sink);
+        flow.on_ack(&unwrap, segment, scale, sink);
     }
 
     /// Gives out the flows of the connection.
@@ -362,7 +359,7 @@ impl Connection {
             acks_seen: flow.acks_seen,
             closed: self.closed(),
             data_segments: arrivals.segments,
-            sent_segments: arrivals.segments + fates.lost_upstream,
+            sent_segments: arrivals.segments - arrivals.network_copies + fates.lost_upstream,
             data_bytes: arrivals.bytes,
             unique_bytes: arrivals.unique_bytes,
             acked_bytes: totals.acked_bytes,
@@ -424,6 +421,7 @@ impl Flow {
             tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
             ip_id: segment.ip_id,
             checksum: segment.checksum,
+            ttl: segment.ttl,
         };
         if segment.payload == 0 {
             self.arrivals.on_other(segment.ip_id);
@@ -479,13 +477,12 @@ impl Flow {
         });
     }
 
-    fn on_ack(&mut self, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, fin: bool, sink: &mut dyn Sink) {
+    fn on_ack(&mut self, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, sink: &mut dyn Sink) {
         self.acks_seen = true;
         let at = unwrap.near(segment.ack);
         let nxt = self.sender.nxt;
         // the FIN's number is no data; what was acknowledged but never seen is not followed
         let acknowledged = at.min(nxt);
-        let _ = fin;
         let mut ack = Ack {
             time_ns: segment.time_ns,
             frame: segment.frame,
