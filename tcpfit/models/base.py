@@ -10,6 +10,7 @@ import inspect
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
@@ -65,6 +66,7 @@ class Model:
     paper: ClassVar[str]
     predicts: ClassVar[Literal["throughput", "transfer-time"]] = "throughput"
     p_definition: ClassVar[Literal["loss_event", "loss_indication", "packet"] | None]
+    parameters: tuple[Parameter, ...]  # what `predict` takes, required ones first; may depend on the conventions
     assumptions: ClassVar[tuple[Assumption, ...]]
     extensions: ClassVar[tuple[Parameter, ...]] = ()
     fittable: ClassVar[dict[str, tuple[float, float, float]]]  # name: low, high, starting point
@@ -73,11 +75,6 @@ class Model:
     free: Sequence[str] | None = None
     params_: dict[str, float]
     params_se_: dict[str, float]
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """What `predict` takes, required ones first; may depend on the conventions."""
-        raise NotImplementedError
 
     @property
     def quantity(self) -> Literal["send-rate", "throughput", "goodput"]:
@@ -195,7 +192,7 @@ class Model:
 
     @classmethod
     def _conventions(cls) -> tuple[str, ...]:
-        return tuple(name for name in inspect.signature(cls.__init__).parameters if name != "self")
+        return _arguments(cls)
 
     def _takes(self, name: str) -> bool:
         return any(name == p.name for p in (*self.parameters, *self.extensions))
@@ -263,6 +260,11 @@ class Model:
             with np.errstate(all="ignore"):
                 rate[inside] = self._rate(**{key: value[inside] for key, value in arrays.items()})
         return rate if shape is None else np.broadcast_to(rate, shape)
+
+
+@cache
+def _arguments(cls: Any) -> tuple[str, ...]:
+    return tuple(inspect.signature(cls).parameters)
 
 
 def _array(model: str, name: str, value: Any) -> Array:

@@ -46,6 +46,11 @@ class Mathis(Model):
     title = "square-root law (Mathis et al.)"
     paper = "Mathis, Semke, Mahdavi, Ott 1997, ACM CCR 27(3):67-82, doi:10.1145/263932.264023"
     p_definition = "loss_event"
+    parameters = (
+        Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
+        Parameter("b", "1", "segments of growth per ACK round", 1.0, "b", positive=True),
+    )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment every b round trips and halves at a loss event."),
         Assumption("loss-limited", "Losses, and nothing else, bound the rate."),
@@ -62,14 +67,6 @@ class Mathis(Model):
         self.b = b
         self.losses = losses
         self.free = free
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return (
-            Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
-            Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("b", "1", "segments of growth per ACK round", 1.0, "b", positive=True),
-        )
 
     @property
     def quantity(self) -> Literal["send-rate", "throughput", "goodput"]:

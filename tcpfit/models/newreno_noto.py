@@ -83,7 +83,7 @@ class NewRenoNoTO(Model):
         self.free = free
 
     @property
-    def parameters(self) -> tuple[Parameter, ...]:
+    def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
         return (
             Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
             Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),

@@ -46,6 +46,13 @@ class PFTKApprox(Model):
     title = "PFTK, closed approximation (Padhye et al.)"
     paper = "Padhye, Firoiu, Towsley, Kurose 1998, SIGCOMM, doi:10.1145/285237.285291"
     p_definition = "loss_indication"
+    parameters = (
+        Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
+        Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
+        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
+        Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
+    )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment every b round trips and halves at each indication."),
         Assumption("loss-limited", "Losses or the window limit bound the rate, not the application or the link."),
@@ -59,16 +66,6 @@ class PFTKApprox(Model):
     def __init__(self, *, b: float | None = None, free: Sequence[str] | None = None) -> None:
         self.b = b
         self.free = free
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return (
-            Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
-            Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
-            Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
-            Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
-        )
 
     @property
     def quantity(self) -> Literal["send-rate", "throughput", "goodput"]:

@@ -69,6 +69,13 @@ class PFTKFull(Model):
         "2000, IEEE/ACM ToN 8(2):133-145, doi:10.1109/90.842137"
     )
     p_definition = "loss_indication"
+    parameters = (
+        Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
+        Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
+        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
+        Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
+    )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment every b round trips and halves at each indication."),
         Assumption("loss-limited", "Losses or the window limit bound the rate, not the application or the link."),
@@ -85,16 +92,6 @@ class PFTKFull(Model):
         self.b = b
         self.variant = variant
         self.free = free
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return (
-            Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
-            Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
-            Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
-            Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
-        )
 
     @property
     def quantity(self) -> Literal["send-rate", "throughput", "goodput"]:

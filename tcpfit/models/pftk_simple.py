@@ -53,6 +53,11 @@ class PFTKSimple(Model):
     title = "PFTK without timeouts (Padhye et al.)"
     paper = "Padhye, Firoiu, Towsley, Kurose 1998, SIGCOMM, doi:10.1145/285237.285291"
     p_definition = "loss_indication"
+    parameters = (
+        Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
+        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
+    )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment every b round trips and halves at each indication."),
         Assumption("loss-limited", "Losses, and nothing else, bound the rate."),
@@ -68,14 +73,6 @@ class PFTKSimple(Model):
         self.b = b
         self.variant = variant
         self.free = free
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return (
-            Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
-            Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
-        )
 
     @property
     def quantity(self) -> Literal["send-rate", "throughput", "goodput"]:

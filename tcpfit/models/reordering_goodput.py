@@ -127,6 +127,14 @@ class ReorderingGoodput(Model):
     title = "NewReno under periodic reordering (Sharma et al.)"
     paper = "Sharma, Gillies, Feng 2010, ICCCN, doi:10.1109/ICCCN.2010.5560138"
     p_definition = None
+    parameters = (
+        Parameter("w_max", "segments", "limit of the congestion window", None, "w_max", low=1.0),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
+        Parameter("a_h", "s", "mean time between reorder events", None, "a_h", positive=True),
+        Parameter("d", "segments", "segments late in an event", None, "d", low=1.0),
+        Parameter("r", "1", "round trip in which the late segments' ACKs come", float(np.inf), "r", low=1.0),
+        Parameter("b", "1", "received packets per ACK", 1.0, "b", positive=True),
+    )
     assumptions = (
         Assumption("reordering", "Late segments come regularly and set off fast recovery."),
         Assumption("window-limited", "Between reorder events the window limit bounds the rate.", required=False),
@@ -152,17 +160,6 @@ class ReorderingGoodput(Model):
         self.clamp = clamp
         self.as_printed = as_printed
         self.free = free
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return (
-            Parameter("w_max", "segments", "limit of the congestion window", None, "w_max", low=1.0),
-            Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("a_h", "s", "mean time between reorder events", None, "a_h", positive=True),
-            Parameter("d", "segments", "segments late in an event", None, "d", low=1.0),
-            Parameter("r", "1", "round trip in which the late segments' ACKs come", float(np.inf), "r", low=1.0),
-            Parameter("b", "1", "received packets per ACK", 1.0, "b", positive=True),
-        )
 
     @property
     def quantity(self) -> Literal["send-rate", "throughput", "goodput"]:

@@ -28,6 +28,7 @@ Reno, and SACK, IEEE/ACM ToN 11(6), 2003, doi:10.1109/TNET.2003.820427.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -48,6 +49,10 @@ class Indication(NamedTuple):
     rounds: Array  # before the linear growth, E[TO] not counted
     packets: Array  # sent in them
     ssthresh: Array
+
+    def first(self, n: int) -> Indication:
+        """The first n of the pairs."""
+        return Indication(self.times_out[:n], self.rounds[:n], self.packets[:n], self.ssthresh[:n])
 
 
 def indication(h: Array, j: Array) -> Indication:
@@ -74,6 +79,13 @@ def indication(h: Array, j: Array) -> Indication:
     )
 
 
+@cache  # sizes are powers of two up to EXACT
+def all_indications(size: int) -> Indication:
+    """Every pair j <= h <= size, by h, so that a smaller window's pairs come first."""
+    rows, columns = np.tril_indices(size)
+    return indication(rows.astype(np.float64) + 1, columns.astype(np.float64) + 1)
+
+
 def largest_window(p: Array, Wmax: Array) -> Array:
     # (43) c_wm = min(ceil((-1 + sqrt(1 + 16/p))/2), Wmax)
     return np.minimum(np.ceil((-1 + np.sqrt(1 + 16 / p)) / 2), Wmax)
@@ -83,15 +95,15 @@ def mean_rounds(p: float, Wmax: float) -> tuple[float, float]:
     # (44) without its two time scales: mean rounds, and share of indications that time out, over h = 1..c_wm, j = 1..h
     c_wm = float(largest_window(np.asarray(p), np.asarray(Wmax)))
     if c_wm <= EXACT:
-        rows, columns = np.tril_indices(int(c_wm))
-        h, j = rows.astype(np.float64) + 1, columns.astype(np.float64) + 1
-        weight = np.full(h.shape, 1 / h.size)
+        pairs = int(c_wm * (c_wm + 1) / 2)
+        after = all_indications(1 << (int(c_wm) - 1).bit_length()).first(pairs)
+        weight = np.full(pairs, 1 / pairs)
     else:
         middle = (np.arange(STRATA, dtype=np.float64) + 0.5) / STRATA
         h = np.asarray(np.repeat(np.ceil(middle * c_wm), STRATA), dtype=np.float64)
         j = np.asarray(np.ceil(np.tile(middle, STRATA) * h), dtype=np.float64)
         weight = h / h.sum()
-    after = indication(h, j)
+        after = indication(h, j)
     rounds = after.rounds + linear_rounds(1 / p - after.packets, after.ssthresh, np.asarray(Wmax))
     return float(weight @ rounds), float(weight @ after.times_out)
 
@@ -112,6 +124,12 @@ class SikdarSack(Model):
     title = "SACK, steady state (Sikdar et al.)"
     paper = "Sikdar, Kalyanaraman, Vastola 2003, IEEE/ACM ToN 11(6):959-971, doi:10.1109/TNET.2003.820427"
     p_definition = "loss_indication"
+    parameters = (
+        Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
+        Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
+        Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
+    )
     assumptions = (
         Assumption("reno-growth", "Slow start, then one segment every second round, and halving at an indication."),
         Assumption("loss-limited", "Losses or the window limit bound the rate, not the application or the link."),
@@ -124,15 +142,6 @@ class SikdarSack(Model):
 
     def __init__(self, *, free: Sequence[str] | None = None) -> None:
         self.free = free
-
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        return (
-            Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
-            Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
-            Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
-        )
 
     @property
     def quantity(self) -> Literal["send-rate", "throughput", "goodput"]:

@@ -1,0 +1,62 @@
+"""Evaluations per second of every model: `python benchmarks/models.py [N]`, N rows of random parameters at once."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from tcpfit.models import catalogue
+from tcpfit.models.base import Model
+from tcpfit.models.newreno_full import NewRenoFull
+from tcpfit.models.newreno_noto import NewRenoNoTO
+
+VARIANTS = (
+    NewRenoNoTO(window="exact"),
+    NewRenoFull(q_from="self"),
+    NewRenoFull(rounding="real"),
+)
+
+
+def table(model: Model, n: int) -> dict[str, np.ndarray]:
+    rng = np.random.default_rng(7)
+    rtt = rng.uniform(0.01, 0.3, n)
+    p = 10 ** rng.uniform(-5, -0.7, n)
+    columns = {
+        "p": p,
+        "q": rng.uniform(0, 0.5, n),
+        "q_tilde": np.minimum(1, p * rng.uniform(1, 4, n)),
+        "rtt": rtt,
+        "rto": rng.uniform(0.2, 3, n),
+        "b": rng.uniform(1, 2, n),
+        "w_max": rng.integers(20, 500, n).astype(float),
+        "a_h": rtt * rng.uniform(30, 600, n),
+        "d": rng.integers(1, 20, n).astype(float),
+        "r": rng.integers(1, 20, n).astype(float),
+    }
+    return {parameter.name: columns[parameter.name] for parameter in model.parameters}
+
+
+def seconds(model: Model, columns: dict[str, np.ndarray]) -> float:
+    """The best of five runs, in processor time of this process."""
+    runs = []
+    for _ in range(5):
+        start = time.process_time()
+        model.predict(**columns)
+        runs.append(time.process_time() - start)
+    return min(runs)
+
+
+def main(n: int) -> None:
+    print(f"{'model':<72}{f'rows/s, {n} at once':>24}{'µs for one row':>18}")
+    for model in (*catalogue().values(), *VARIANTS):
+        rows = n if model.name != "sikdar-sack" else max(1, n // 500)
+        many = seconds(model, table(model, rows))
+        one = min(seconds(model, table(model, 1)) for _ in range(20))
+        label = model.name if type(model)().get_params() == model.get_params() else repr(model)
+        print(f"{label:<72}{rows / many:>24,.0f}{one * 1e6:>18.0f}")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
