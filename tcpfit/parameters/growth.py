@@ -1,17 +1,19 @@
 """Family of congestion control, from how the window falls at loss and how it grows between losses.
 
-**Rule**: at each fast recovery that no timeout broke off, the decrease factor is the largest flight of the first open
-round after it over the flight when it began. Reno keeps 0.5 (RFC 5681, 3.1), CUBIC 0.7 (RFC 9438, 4.6), BBR does not
-react to single losses (kept near 1, growth near 0). With at least 5 clean episodes the median factor decides:
+**Rule**: at each fast recovery of a real loss that no timeout broke off and that began with at least 8 segments in
+flight, the decrease factor is the largest flight of the first open round after it (less half a segment, the growth
+within the round) over the largest flight of the round in which it began. Reno keeps 0.5 (RFC 5681, 3.1); CUBIC keeps
+0.7 and grows by 0.53 segments a round where it is not faster (RFC 9438, 4.3 and 4.6); BBR does not react to single
+losses and keeps its flight. With at least 5 clean episodes the median factor decides, and for the latter two the
+growth must agree (b, rounds a segment):
 
-    below 0.60 reno        0.60 to 0.82 cubic        above 0.82 bbr, if the flight between losses is flat as well
+    below 0.60 reno        0.60 to 0.82 and b above 1.4 cubic        above 0.82 and b above 3 bbr
 
-Confidence is the share of the bootstrap medians (over the episodes) that fall in the same class; below 0.8, or with
-fewer episodes, the family is `unknown`. A flow that reached a window limit has fallen from the limit, not from its
-window: its episodes that began within three segments of the limit count all the same, since the window validated there
-is the flight.
-**Departures**: the flight is a lower bound of the window; a sender that had nothing to send shows a deeper fall.
-Receivers' captures see the sender's flight half a round trip late, which moves the factor by a segment or so.
+Confidence is the share of the bootstrap medians (over the episodes) that fall in the same class, times n/(n + 2);
+where less than 0.8 of them do, or with fewer episodes, the family is `unknown`.
+**Departures**: the flight is a lower bound of the window; a sender that had nothing to send shows a deeper fall. With
+a delayed ACK counted per ACK (b = 2) and few segments in flight, Reno can look like CUBIC. A CUBIC window well above
+the friendly region grows faster than b = 1.4 and stays `unknown`.
 **Validation**: tests/parameters/test_growth.py.
 """
 
@@ -21,7 +23,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.growth_rate import slopes
+from tcpfit.parameters.growth_rate import slope
 from tcpfit.parameters.intervals import SEED, Floats, Ints
 
 FAMILIES = {
@@ -32,15 +34,18 @@ FAMILIES = {
 }
 
 EPISODES = 5
+LEAST = 8.0
 RENO_BELOW, CUBIC_BELOW = 0.60, 0.82
 SURE = 0.8
+FLAT, SLOW = 1 / 3, 1 / 1.4  # segments of growth a round
 REPLICATES = 400
 
 
 def families(evidence: Evidence) -> pl.DataFrame:
     """Columns flow, family (Enum), confidence (0 to 1), decrease (median factor, null without episodes), episodes."""
     owner, factor = decreases(evidence)
-    flat = _flat(evidence)
+    growth = slope(evidence).value
+    flat, slow = growth <= FLAT, growth <= SLOW
     names, confidence = ["unknown"] * len(evidence), np.zeros(len(evidence))
     middle = np.full(len(evidence), np.nan)
     n = np.bincount(owner, minlength=len(evidence))
@@ -54,7 +59,7 @@ def families(evidence: Evidence) -> pl.DataFrame:
         medians = np.median(own[random.integers(0, len(own), (REPLICATES, len(own)))], axis=1)
         family = _class(float(middle[i]))
         share = float(np.mean([_class(float(x)) == family for x in medians]))
-        if family == "bbr" and not flat[i]:
+        if (family == "bbr" and not flat[i]) or (family == "cubic" and not slow[i]):
             continue
         if share >= SURE:
             names[i], confidence[i] = family, share * len(own) / (len(own) + 2.0)
@@ -76,17 +81,25 @@ def decreases(evidence: Evidence) -> tuple[Ints, Floats]:
     if not len(recoveries) or not len(rounds):
         return np.zeros(0, np.int64), np.zeros(0)
     length = np.nan_to_num(recoveries.floats("value")) * 1e9
+    begun = pl.DataFrame({"owner": recoveries.owner, "time_ns": recoveries.frame["time_ns"]}).with_row_index("row")
+    flights = pl.DataFrame(
+        {"owner": rounds.owner, "time_ns": rounds.frame["start_ns"], "full": rounds.floats("flight")}
+    ).sort("time_ns")
+    begun = begun.sort("time_ns").join_asof(
+        flights, on="time_ns", by="owner", strategy="backward", check_sortedness=False
+    )
     episodes = (
         pl.DataFrame(
             {
                 "owner": recoveries.owner,
                 "time_ns": recoveries.frame["time_ns"] + pl.Series(length.astype(np.int64)),
-                "before": recoveries.floats("flight"),
+                "before": np.fmax(recoveries.floats("flight"), begun.sort("row")["full"].fill_null(0.0).to_numpy()),
                 "broken": recoveries.frame["timeout_follows"].fill_null(False),
+                "losses": recoveries.frame["segments"],
             }
         )
         .with_row_index("row")
-        .filter(~pl.col("broken") & (pl.col("before") >= 4))
+        .filter(~pl.col("broken") & (pl.col("losses") > 0) & (pl.col("before") >= LEAST))
     )
     after = pl.DataFrame(
         {
@@ -105,19 +118,8 @@ def decreases(evidence: Evidence) -> tuple[Ints, Floats]:
         .filter(pl.col("open") & pl.col("clean") & (pl.col("begins") - pl.col("time_ns") <= 1.5 * pl.col("rtt_ns")))
         .sort("row")
     )
-    return joined["owner"].to_numpy().astype(np.int64), (joined["after"] / joined["before"]).to_numpy()
+    return joined["owner"].to_numpy().astype(np.int64), ((joined["after"] - 0.5) / joined["before"]).to_numpy()
 
 
 def _class(factor: float) -> str:
     return "reno" if factor < RENO_BELOW else "cubic" if factor < CUBIC_BELOW else "bbr"
-
-
-def _flat(evidence: Evidence) -> np.ndarray:
-    """Flows whose flight does not grow between losses: pooled slope below 0.2 segments a round, or no stretch to see
-    it."""
-    stretches = slopes(evidence)
-    owner = stretches["owner"].to_numpy().astype(np.int64)
-    top = np.bincount(owner, stretches["top"].to_numpy(), len(evidence))
-    bottom = np.bincount(owner, stretches["bottom"].to_numpy(), len(evidence))
-    flat: np.ndarray = np.abs(top) <= 0.2 * bottom
-    return flat

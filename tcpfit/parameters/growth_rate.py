@@ -27,24 +27,36 @@ from tcpfit.parameters.runs import run_numbers
 STRETCH = 4
 STRETCHES = 3
 ROUNDS = 15
+FLATTEST = 0.05
 
 
 def b(evidence: Evidence) -> Estimate:
     """Rounds per segment of growth of every flow; NaN where the flow shows too little clean growth."""
+    found = slope(evidence)
+    grows = found.value > FLATTEST
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.where(grows, 1 / found.value, np.nan)
+        low, high = (
+            np.where(grows, 1 / found.high, np.nan),
+            np.where(grows, 1 / np.maximum(found.low, FLATTEST), np.nan),
+        )
+    return Estimate(value, low, high, np.where(grows, found.n, 0))
+
+
+def slope(evidence: Evidence) -> Estimate:
+    """Segments of growth per round in congestion avoidance; NaN with too few stretches. A flat flight gives about 0."""
     stretches = slopes(evidence)
     if stretches.is_empty():
         return nothing(len(evidence))
     owner: Ints = stretches["owner"].to_numpy().astype(np.int64)
     top, bottom = stretches["top"].to_numpy(), stretches["bottom"].to_numpy()
     pooled = ratio(top, bottom, owner, evidence.flow)
-    slope = _weighted_median(top / bottom, bottom, owner, len(evidence))
+    middle = _weighted_median(top / bottom, bottom, owner, len(evidence))
     rounds = np.bincount(owner, stretches["rounds"].to_numpy().astype(np.float64), len(evidence))
-    enough = (pooled.n >= STRETCHES) & (rounds >= ROUNDS) & (slope > 0.05)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        steepest, flattest = slope + (pooled.high - pooled.value), slope - (pooled.value - pooled.low)
-        value = np.where(enough, 1 / slope, np.nan)
-        low, high = np.where(enough, 1 / steepest, np.nan), np.where(enough, 1 / np.maximum(flattest, 0.05), np.nan)
-    return Estimate(value, low, high, np.where(enough, pooled.n, 0))
+    enough = (pooled.n >= STRETCHES) & (rounds >= ROUNDS)
+    shift = middle - pooled.value
+    found = Estimate(middle, pooled.low + shift, pooled.high + shift, pooled.n)
+    return found.where(enough, nothing(len(evidence)))
 
 
 def avoidance(evidence: Evidence) -> NDArray[np.bool_]:

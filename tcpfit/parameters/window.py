@@ -5,7 +5,7 @@ recovery led to. `w_max` is the median advertised window of the rounds that came
 al. 2002, T-RAT), if at least three rounds did. Otherwise, if a run of 30 rounds without loss keeps a flat flight (80th
 percentile and largest within three segments of the median) well below the advertised window, the sender's own limit:
 the median of that run's second half. Null where neither was reached.
-**Interval**: bootstrap over the events; of w_max the 2.5 and 97.5 percentiles of the rounds it is the median of.
+**Interval**: bootstrap over the events; of w_max the order statistics around the median of the rounds.
 **Departures**: a flow with a shallow paced bottleneck can look send-limited; the diagnosis tells the two apart, the
 models need only the flat window.
 **Validation**: tests/parameters/test_windows.py.
@@ -17,7 +17,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, Ints, mean, nothing
+from tcpfit.parameters.intervals import Z95, Estimate, Floats, Ints, mean, nothing
 from tcpfit.parameters.runs import run_numbers
 
 NEAR = 3.0
@@ -75,8 +75,8 @@ def _median(values: Floats, owner: Ints, flows: int) -> Estimate:
         .group_by("owner")
         .agg(
             pl.col("value").median().alias("middle"),
-            pl.col("value").quantile(0.025).alias("low"),
-            pl.col("value").quantile(0.975).alias("high"),
+            pl.col("value").quantile((0.5 - 0.5 * Z95 / pl.len().sqrt()).clip(0, 1)).alias("low"),
+            pl.col("value").quantile((0.5 + 0.5 * Z95 / pl.len().sqrt()).clip(0, 1)).alias("high"),
             pl.len().alias("n"),
         )
     )

@@ -151,9 +151,7 @@ def correlated_loss_in_round(facts: Facts) -> str | None:
     expected = (facts.w + 1) / 2
     if facts.m_high >= 0.5 * expected:
         return None
-    return (
-        f"a loss event had at most {facts.m_high:.1f} losses on average, the rest of a round makes {expected:.1f}"
-    )
+    return f"a loss event had at most {facts.m_high:.1f} losses on average, the rest of a round makes {expected:.1f}"
 
 
 CHECKS: Mapping[str, Check] = {

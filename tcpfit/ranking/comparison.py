@@ -1,8 +1,12 @@
 """Models compared on one flow: score, paired differences, probability of being best.
 
-A model's score is its mean squared log error over the flow's blocks. Two models are compared by the difference block
-by block, which the blocks' own fortunes hardly touch; its standard error is sd/sqrt(M). The probability of being best
-is the share of bootstrap samples of the blocks in which a model has the lowest score.
+A model's score is the weighted mean of its squared log errors over the flow's blocks. Two models are compared by the
+difference block by block, which the blocks' own fortunes hardly touch; its standard error is that of a weighted mean.
+The probability of being best is the share of bootstrap samples of the blocks in which a model has the lowest score.
+
+**Weights**: a block counts by the mean of its share of the time and its share of the segments. The mean log rate
+weighted by time lies below the log of the total rate, the one weighted by segments above it (Jensen, both ways); by
+their mean a model that is right about the whole flow is preferred to one that is right about its typical block.
 
 Reference: Vehtari, Gelman, Gabry (2017), doi:10.1007/s11222-016-9696-4 (comparison by paired differences).
 """
@@ -38,29 +42,31 @@ class Comparison:
         return close
 
 
-def scores(residuals: Floats) -> Floats:
-    """Mean squared log error of each model (models by blocks); NaN for a model that misses a block."""
-    return np.asarray(np.mean(residuals**2, axis=1))
+def block_weights(seconds: Floats, segments: Floats) -> Floats:
+    """Weight of each block, summing to one: mean of its shares of the time and of the segments."""
+    return np.asarray((seconds / seconds.sum() + segments / segments.sum()) / 2)
 
 
-def compare(residuals: Floats, contest: NDArray[np.bool_], seed: int) -> Comparison:
+def compare(residuals: Floats, weights: Floats, contest: NDArray[np.bool_], seed: int) -> Comparison:
     """Compare the models of one flow (models by blocks); only those in `contest` can be best.
 
-    Differences are against the best score in the contest, or NaN if nothing in it has one.
+    `weights` are those of the blocks and sum to one. A model that misses a block has no score. Differences are against
+    the best score in the contest, NaN if nothing in it has one.
     """
     squares = residuals**2
-    score = scores(residuals)
+    score = squares @ weights
     nothing = np.full(len(score), np.nan)
     contest = contest & np.isfinite(score)
-    if not contest.any() or residuals.shape[1] < 2:
+    blocks = len(weights)
+    if not contest.any() or blocks < 2:
         return Comparison(score, nothing, nothing, nothing)
     best = int(np.argmin(np.where(contest, score, np.inf)))
     paired = squares - squares[best]
-    blocks = squares.shape[1]
-    error = np.std(paired, axis=1, ddof=1) / np.sqrt(blocks)
-    weights = np.random.default_rng((SEED, seed)).multinomial(blocks, np.full(blocks, 1 / blocks), REPLICATES)
-    drawn = squares[contest] @ weights.T
+    difference = paired @ weights
+    error = np.sqrt(((paired - difference[:, None]) ** 2) @ weights**2 * blocks / (blocks - 1))
+    times = np.random.default_rng((SEED, seed)).multinomial(blocks, np.full(blocks, 1 / blocks), REPLICATES)
+    drawn = (squares[contest] @ (times * weights).T) / (times @ weights)
     winners = np.bincount(np.argmin(drawn, axis=0), minlength=int(contest.sum())) / REPLICATES
     probability = np.where(np.isfinite(score), 0.0, np.nan)
     probability[contest] = winners
-    return Comparison(score, np.asarray(np.mean(paired, axis=1)), np.asarray(error), probability)
+    return Comparison(score, difference, np.asarray(error), probability)

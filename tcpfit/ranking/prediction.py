@@ -33,7 +33,8 @@ def feed(model: Model, values: Mapping[str, Floats]) -> dict[str, Floats]:
         default = INSTEAD.get(column, parameter.default)
         if default is not None:
             value = np.where(np.isfinite(value), value, default)
-        keywords[parameter.name] = value
+        inside = (value >= parameter.low) & (value <= parameter.high)
+        keywords[parameter.name] = np.where(inside, value, np.nan)
     return keywords
 
 
@@ -67,7 +68,7 @@ def spread(
         return np.zeros_like(centre), np.zeros_like(centre)
     normal = stats.norm.ppf(stats.qmc.Sobol(len(axes), seed=SEED).random(DRAWS))
     drawn = dict(values)
-    for column in columns:
+    for parameter, column in zip(model.parameters, columns, strict=True):
         if column not in values or column not in low:
             continue
         z = normal[:, axes.index(TOGETHER.get(column, column))][:, None]
@@ -76,9 +77,7 @@ def spread(
             up = np.log(high[column] / values[column]) / Z95
         down, up = (np.where(np.isfinite(side), np.maximum(side, 0.0), 0.0) for side in (down, up))
         moved = values[column] * np.exp(z * np.where(z < 0, down, up))
-        drawn[column] = np.where(np.isfinite(values[column]), moved, np.nan)
-        if column == "q":
-            drawn[column] = np.clip(drawn[column], 0.0, 1.0)
+        drawn[column] = np.clip(moved, parameter.low, parameter.high)
     shape = (DRAWS, len(centre))
     flat = {name: np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(-1) for name, value in drawn.items()}
     with np.errstate(divide="ignore", invalid="ignore"):

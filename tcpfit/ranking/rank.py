@@ -16,11 +16,15 @@ from tcpfit.parameters.table import NAMES
 from tcpfit.ranking import applicability, residuals
 from tcpfit.ranking.blocks import ENOUGH, SUMS, Blocks, blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
-from tcpfit.ranking.comparison import Comparison, compare
+from tcpfit.ranking.comparison import Comparison, block_weights, compare
 from tcpfit.ranking.prediction import missing, predict, spread
 from tcpfit.ranking.steady import Steady, steady
 from tcpfit.ranking.table import BASELINES, RANKING, VERDICTS
 from tcpfit.ranking.verdict import Candidate, verdict
+
+CUBIC_AS_RENO = 3 * (1 - 0.7) / (1 + 0.7)
+"""A window that grows by 1/b a round and keeps beta at loss has the mean rate of one that halves and has b times
+3 (1 - beta)/(1 + beta) (RFC 9438, 4.3): what a Reno model is given as b for a CUBIC flow."""
 
 
 def rank(
@@ -41,13 +45,15 @@ def rank(
     evidence = Evidence(flows, events, rounds)
     chosen = dict(catalogue() if models is None else models)
     value, low, high = (_wide(parameters, evidence, side) for side in ("value", "low", "high"))
+    family = families(evidence)
+    value["b"] = value["b"] * np.where(family["family"].cast(pl.String) == "cubic", CUBIC_AS_RENO, 1.0)
     part = steady(evidence, value["w_max"])
     cut = blocks(evidence, part, value["rtt"])
     total = cut.of_flows()
     whole = {**of_blocks(total, value), **_sizes(evidence)}
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
-    failed = [applicability.check_all(facts) for facts in _facts(evidence, total, whole, value, low, high)]
+    failed = [applicability.check_all(facts) for facts in _facts(evidence, total, whole, value, low, high, family)]
     fits = [_fit(model, evidence, cut, total, whole, value, ends, failed) for model in chosen.values()]
     fits += _baselines(evidence, part, cut, total, whole)
     return _tables(evidence, cut, total, fits)
@@ -108,12 +114,7 @@ def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, who
     """The mean of the other blocks, and min(W/RTT, capacity)."""
     flows, smss = len(evidence), evidence.column("smss_bytes")
     observed = residuals.rate(total, "goodput")
-    logs = np.log(residuals.rate(cut.sums, "goodput"))
-    known = np.isfinite(logs)
     with np.errstate(divide="ignore", invalid="ignore"):
-        mean = np.exp(
-            np.bincount(cut.owner[known], logs[known], flows) / np.bincount(cut.owner[known], minlength=flows)
-        )
         acked = evidence.rounds.floats("acked_bytes") / smss[part.owner] / part.duration_s
     table = pl.DataFrame({"owner": part.owner, "rate": acked})
     table = table.filter(pl.Series(part.inside) & pl.col("rate").is_finite())
@@ -124,7 +125,7 @@ def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, who
         limit = np.fmin(whole["w_max"] / whole["rtt"], capacity)
     found = []
     for name, predicted, errors in (
-        ("mean-of-blocks", mean, residuals.held_out_mean(cut)),
+        ("mean-of-blocks", observed, residuals.held_out_mean(cut)),
         ("window-or-capacity", limit, residuals.held_out_limit(limit, cut)),
     ):
         fit = _Fit(name, True, flows)
@@ -147,12 +148,14 @@ def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) ->
     names = [fit.name for fit in fits]
     errors = np.stack([fit.residuals for fit in fits]) if fits else np.zeros((0, len(cut.owner)))
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
+    seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
     for i in range(len(evidence)):
         flow, own = int(evidence.flow[i]), errors[:, first[i] : first[i + 1]]
         ratio = np.array([fit.ratio[i] for fit in fits])
         usable = np.array([fit.applicable[i] for fit in fits], dtype=np.bool_) & np.isfinite(ratio)
         enough = number[i] >= ENOUGH
-        compared = compare(own, usable & models, flow) if enough else _uncompared(len(fits))
+        weights = block_weights(seconds[first[i] : first[i + 1]], sent[first[i] : first[i + 1]])
+        compared = compare(own, weights, usable & models, flow) if enough else _uncompared(len(fits))
         order = _order(compared.score, ratio, usable, models)
         place = {k: position + 1 for position, k in enumerate(order)}
         as_good = compared.as_good(order[0]) if enough and order else np.zeros(len(fits), np.bool_)
@@ -249,9 +252,9 @@ def _facts(
     value: Mapping[str, Floats],
     low: Mapping[str, Floats],
     high: Mapping[str, Floats],
+    family: pl.DataFrame,
 ) -> list[applicability.Facts]:
     s = {name: total[:, i] for i, name in enumerate(SUMS)}
-    family = families(evidence)
     confidence, decrease = floats(family["confidence"]), floats(family["decrease"])
     names, sacks = family["family"].cast(pl.String).to_list(), evidence.flows["sack_permitted"].to_list()
     sent = evidence.column("sent_segments")

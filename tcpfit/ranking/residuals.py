@@ -39,14 +39,11 @@ def held_out(model: Model, blocks: Blocks, fixed: Mapping[str, Floats]) -> Float
 
 
 def held_out_mean(blocks: Blocks) -> Floats:
-    """The same for the baseline that predicts the geometric mean of the other blocks' rates (acknowledged segments)."""
-    logs = np.log(rate(blocks.sums, "goodput"))
-    known = np.isfinite(logs)
-    total = np.bincount(blocks.owner, np.where(known, logs, 0.0), blocks.flows)[blocks.owner]
-    count = np.bincount(blocks.owner, known, blocks.flows)[blocks.owner] - 1
+    """The same for the baseline that predicts the rate of the other blocks together (acknowledged segments)."""
+    others = blocks.of_flows()[blocks.owner] - blocks.sums
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = (total - logs) / count - logs
-    return np.where(np.isfinite(found), found, np.nan)
+        found: Floats = np.log(rate(others, "goodput") / rate(blocks.sums, "goodput"))
+    return found
 
 
 def held_out_limit(limit: Floats, blocks: Blocks) -> Floats:

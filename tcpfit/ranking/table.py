@@ -14,7 +14,7 @@ STATES = {
 }
 
 BASELINES = {
-    "mean-of-blocks": "baseline: the geometric mean rate of the other blocks",
+    "mean-of-blocks": "baseline: the mean rate of the other blocks",
     "window-or-capacity": "baseline: min(window limit / RTT, highest rate of a tenth of the rounds)",
 }
 """Rows of the ranking that are no models; they have no rank."""
@@ -26,7 +26,7 @@ RANKING = (
     Column("flow", U32, "", "number of the flow"),
     Column("model", STR, "", "name of the model, or of a baseline"),
     Column("rank", U32, "", "1 is best; applicable models first; null for a baseline or where nothing was predicted"),
-    Column("score", F64, "", "mean square of ln(predicted/observed) over blocks, each from the others' parameters"),
+    Column("score", F64, "", "weighted mean square of ln(predicted/observed) over blocks, each from the others' sums"),
     Column("predicted_bps", F64, "bit/s", "predicted rate of the steady part, payload bits"),
     Column("predicted_time_s", F64, "s", "time the whole transfer takes at that rate, or that the model predicts"),
     Column("log_ratio", F64, "", "ln(predicted/observed) of the steady part, in the quantity the model predicts"),

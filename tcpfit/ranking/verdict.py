@@ -52,8 +52,8 @@ def verdict(candidates: Sequence[Candidate], blocks: int, events: float, baselin
         return Verdict(
             "insufficient",
             [],
-            f"{_events(events)} make {blocks if events >= EVENTS else 0} of the {ENOUGH} blocks of {EVENTS} that a "
-            f"comparison needs; nearest is {best.name}, {_off(best)}.",
+            f"The steady part has {_events(events)}, enough for {blocks if events >= EVENTS else 0} blocks of {EVENTS}; a "
+            f"comparison needs {ENOUGH}. Nearest is {best.name}, {_off(best)}.",
         )
     if _misses(best):
         return Verdict(
@@ -127,7 +127,7 @@ def _weak(best: Candidate) -> str:
 
 
 def _events(events: float) -> str:
-    return f"{events:.0f} event{'' if events == 1 else 's'} in the steady part"
+    return f"{events:.0f} event{'' if events == 1 else 's'}"
 
 
 def _list(names: Sequence[str]) -> str:
