@@ -11,7 +11,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Literal, Self, TypeAlias
+from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -96,14 +96,18 @@ class Model:
 
         Sets `params_`, `params_se_` (standard errors, delta method), `residual_std_` (of ln rate), `converged_`,
         `n_fitted_` (rows used) and `n_features_in_`. Rows whose rate is not positive and finite are left out.
+        A parameter fixed in the constructor is not fitted unless `free` names it.
         """
         from scipy.optimize import least_squares
 
-        names = tuple(self.free) if self.free is not None else tuple(self.fittable)[:1]
+        fixed = self._fixed()
+        usual = [name for name in list(self.fittable)[:1] if name not in fixed]
+        names = tuple(usual if self.free is None else self.free)
         for name in names:
             if name not in self.fittable:
                 raise InvalidParameter(f"{self.name} can fit {_list(self.fittable)}, not {name!r}.")
-        columns = {key: value for key, value in self._columns(X).items() if key not in names}
+        table = self._columns(X)
+        columns: dict[str, ArrayLike] = {key: value for key, value in (table | fixed).items() if key not in names}
         observed = np.asarray(y, dtype=np.float64).ravel()
         start = np.log([self.fittable[name][2] for name in names])
         used = np.isfinite(observed) & (observed > 0)
@@ -120,16 +124,19 @@ class Model:
                 f"got {int(used.sum())}."
             )
         low, high = (np.log([self.fittable[name][side] for name in names]) for side in (0, 1))
-        found = least_squares(residuals, start, bounds=(low, high), x_scale="jac")
-        degrees = int(used.sum()) - len(names)
-        variance = 2 * found.cost / degrees
-        covariance = np.linalg.pinv(found.jac.T @ found.jac) * variance
-        self.params_ = {key: float(value) for key, value in _at(names, found.x).items()}
-        self.params_se_ = {key: float(self.params_[key] * np.sqrt(covariance[i, i])) for i, key in enumerate(names)}
+        self.params_, self.params_se_, self.converged_ = {}, {}, True
+        if names:
+            found = least_squares(residuals, start, bounds=(low, high), x_scale="jac")
+            self.params_ = {key: float(value) for key, value in _at(names, found.x).items()}
+            self.converged_ = bool(found.success)
+        left = residuals(np.log([self.params_[name] for name in names]))
+        variance = float(left @ left) / (int(used.sum()) - len(names))
+        if names:
+            covariance = np.linalg.pinv(found.jac.T @ found.jac) * variance
+            self.params_se_ = {key: float(self.params_[key] * np.sqrt(covariance[i, i])) for i, key in enumerate(names)}
         self.residual_std_ = float(np.sqrt(variance))
-        self.converged_ = bool(found.success)
         self.n_fitted_ = int(used.sum())
-        self.n_features_in_ = len(columns)
+        self.n_features_in_ = len(table)
         return self
 
     def predict(self, X: Any = None, /, **arrays: Any) -> Array:
@@ -192,7 +199,7 @@ class Model:
 
     @classmethod
     def _conventions(cls) -> tuple[str, ...]:
-        return _arguments(cls)
+        return _arguments(cast(Any, cls))
 
     def _takes(self, name: str) -> bool:
         return any(name == p.name for p in (*self.parameters, *self.extensions))

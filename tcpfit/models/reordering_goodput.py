@@ -59,7 +59,7 @@ def periods(W0: Array, x: Array, d: Array, r: Array, b: Array, as_printed: bool 
     # (6), (11) m = log2((W_0 - F)/(d + 2 - F)), F = (2/b)(A_h/RTT - r), rounded up and at least 1
     F = 2 / b * x
     m = np.log2((W0 - 2 * F) / (r + 2 - F)) if as_printed else np.log2((W0 - F) / np.maximum(d + 2 - F, 0.0))
-    return np.maximum(1.0, np.ceil(m))
+    return np.where(np.isfinite(m), np.maximum(1.0, np.ceil(m)), np.nan)
 
 
 def shrinking_segments(W: Array, x: Array, d: Array, r: Array, b: Array, clamp: bool = True) -> Array:

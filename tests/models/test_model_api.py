@@ -152,6 +152,14 @@ def test_fit_finds_the_truth(model, truth):
     assert np.mean(covered) >= 0.9
 
 
+def test_a_parameter_fixed_in_the_constructor_is_not_fitted():
+    table, rates = simulated(PFTKApprox(), b=1.0)
+    fixed = PFTKApprox(b=1).fit(table | {"b": np.full(len(rates), 2.0)}, rates)
+    assert fixed.params_ == {}
+    assert fixed.residual_std_ == pytest.approx(0.1, rel=0.25)
+    assert list(PFTKApprox(b=1, free=["rto"]).fit(table, rates).params_) == ["rto"]
+
+
 def test_fit_leaves_out_rows_that_cannot_be_used():
     table, rates = simulated(Mathis(), b=1.3)
     rates[:5] = [0, np.nan, -1, np.inf, 0]
@@ -168,7 +176,7 @@ def test_scikit_learn_takes_the_models():
     copy = sklearn.base.clone(PFTKFull(b=1, variant="throughput"))
     assert copy.get_params() == {"b": 1, "variant": "throughput", "free": None}
     assert (cross_val_score(PFTKFull(), X, rates, cv=3) > 0.9).all()
-    search = GridSearchCV(PFTKFull(free=()), {"b": [1, 2], "variant": ["send"]}, cv=3).fit(X, rates)
+    search = GridSearchCV(PFTKFull(), {"b": [2, 1], "variant": ["send"]}, cv=3, error_score="raise").fit(X, rates)
     assert search.best_params_["b"] == 1
     assert make_pipeline(PFTKFull()).fit(X, rates).score(X, rates) > 0.9
 
