@@ -140,7 +140,7 @@ def _progress(capture: str) -> Iterator[Progress | None]:
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task(Path(capture).name, total=None)
+        task = bars.add_task("standard input" if capture == "-" else Path(capture).name, total=None)
         yield lambda read, total: bars.update(task, completed=read, total=total or None)
 
 

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 
@@ -17,7 +18,27 @@ from .analyze import analyze
 from .errors import complain, debugging, unexpected
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class Interrupted(click.ClickException):
+    """The user pressed Ctrl-C."""
+
+    exit_code = 130
+
+    def __init__(self) -> None:
+        super().__init__("interrupted; nothing was left half written")
+
+
+class Verbs(click.Group):
+    """The group of verbs."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a verb; an interrupt becomes a sentence."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
+
+
+@click.group(cls=Verbs, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(tcpfit.__version__, prog_name="tcpfit", message="%(prog)s %(version)s")
 def main() -> None:
     """Say which TCP throughput model explains each flow of a packet capture.
@@ -41,6 +62,8 @@ main.add_command(analyze)
 
 def run() -> None:
     """Entry point of the installed command."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold bytes that are no text
     try:
         status = main.main(prog_name="tcpfit", standalone_mode=False)
     except click.ClickException as error:
@@ -50,9 +73,6 @@ def run() -> None:
         else:
             complain(error.format_message())
             status = error.exit_code
-    except (click.Abort, KeyboardInterrupt):
-        complain("interrupted; nothing was left half written")
-        status = 130
     except BrokenPipeError:
         _close_stdout()
         status = 0

@@ -79,6 +79,7 @@ ENCAPSULATIONS = {
     25: "LINUX_SLL",
     129: "IPV4",
     130: "IPV6",
+    174: "LOOP",
     210: "LINUX_SLL2",
 }
 

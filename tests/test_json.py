@@ -1,0 +1,231 @@
+"""Is the document what it promises: every key, null where nothing can be said, never NaN?"""
+
+from __future__ import annotations
+
+import json
+import math
+
+import captures
+import polars as pl
+import pytest
+from captures import Transfer
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tcpfit
+from tcpfit.report import contract
+from tcpfit.schema import polars_schema
+
+NUMBER = (int, float, type(None))
+
+CAPTURE = {
+    "path": str,
+    "format": str,
+    "link_types": list,
+    "packets": int,
+    "tcp_segments": int,
+    "bytes": int,
+    "start_time": NUMBER,
+    "duration_s": NUMBER,
+    "skipped": dict,
+    "capture_loss": {"rate": NUMBER, "low": NUMBER, "high": NUMBER},
+    "warnings": list,
+    "flows": list,
+}
+COUNT = (int, type(None))
+FLOW = {
+    "id": int,
+    "connection": int,
+    "src": str,
+    "src_port": int,
+    "dst": str,
+    "dst_port": int,
+    "start_time": float,
+    "duration_s": float,
+    "vantage": {"position": str, "confidence": NUMBER},
+    "handshake": {
+        "rtt_s": NUMBER,
+        "mss_bytes": COUNT,
+        "window_scale": COUNT,
+        "sack_permitted": (bool, type(None)),
+        "timestamps": (bool, type(None)),
+        "ecn": (bool, type(None)),
+    },
+    "congestion_control": {"family": str, "confidence": NUMBER},
+    "counts": dict.fromkeys(
+        (
+            "data_segments data_bytes unique_bytes retransmitted_segments lost_segments spurious_retransmissions "
+            "loss_events fast_recoveries timeouts tail_loss_probes reorder_events reordered_segments "
+            "duplicated_segments zero_window_episodes"
+        ).split(),
+        COUNT,
+    )
+    | {"timeout_sequences": list},
+    "count_ranges": dict,
+    "parameters": {
+        name: {"value": NUMBER, "low": NUMBER, "high": NUMBER, "n": COUNT}
+        for name in "p p_indication q_tilde q m rtt rtt_min rtt_p95 rto p_to w w_max b d a_h r".split()
+    },
+    "observed": dict.fromkeys(["throughput_bps", "goodput_bps", "steady_goodput_bps", "transfer_time_s"], NUMBER),
+    "models": list,
+    "verdict": {"state": str, "models": list, "text": str},
+    "diagnosis": {"primary": str, "text": str, "causes": list},
+}
+MODEL = {
+    "name": str,
+    "rank": COUNT,
+    "predicted_bps": NUMBER,
+    "predicted_time_s": NUMBER,
+    "log_ratio": NUMBER,
+    "log_ratio_low": NUMBER,
+    "log_ratio_high": NUMBER,
+    "applicable": bool,
+    "reasons": list,
+    "probability_best": NUMBER,
+}
+
+
+def assert_shape(expected, actual, place="document"):
+    if isinstance(expected, dict):
+        for key, kind in expected.items():
+            assert key in actual, f"{place}.{key} is left out"
+            assert_shape(kind, actual[key], f"{place}.{key}")
+    else:
+        assert isinstance(actual, expected), f"{place} is {actual!r}"
+
+
+def assert_contract(document):
+    assert document["schema"] == 1
+    assert document["tcpfit"] == tcpfit.__version__
+    for capture in document["captures"]:
+        assert_shape(CAPTURE, capture, "capture")
+        sizes = [flow["counts"]["data_bytes"] for flow in capture["flows"]]
+        assert sorted(sizes, reverse=True) == sizes
+        for flow in capture["flows"]:
+            assert_shape(FLOW, flow, "flow")
+            assert flow["vantage"]["position"] in ("sender", "receiver", "middle", "unknown")
+            assert flow["congestion_control"]["family"] in ("reno", "cubic", "bbr", "unknown")
+            assert flow["verdict"]["state"] in ("explained", "undecided", "insufficient", "none_applies")
+            ranks = [model["rank"] for model in flow["models"] if model["rank"] is not None]
+            assert list(range(1, len(ranks) + 1)) == ranks
+            for model in flow["models"]:
+                assert_shape(MODEL, model, "model")
+
+
+@pytest.fixture
+def analysis(tmp_path):
+    path = tmp_path / "three.pcap"
+    packets = Transfer(segments=400, lost=frozenset(range(50, 400, 37))).run()
+    packets += Transfer(segments=3, sport=40001, start_s=0.2).run()
+    packets += Transfer(segments=30, sport=40002, start_s=0.1, v6=True).run()
+    path.write_bytes(captures.pcap(sorted(packets, key=lambda packet: packet.time_ns)))
+    return tcpfit.analyze(path)
+
+
+def test_contract(analysis):
+    document = json.loads(contract.dumps(analysis.to_dict()))
+    assert_contract(document)
+    assert [400, 30, 3] == [flow["counts"]["unique_bytes"] // 1000 for flow in document["captures"][0]["flows"]]
+
+
+def test_same_input_same_bytes(analysis):
+    again = tcpfit.analyze(analysis.path)
+    assert contract.dumps(analysis.to_dict()) == contract.dumps(again.to_dict())
+
+
+def test_a_line_a_flow(analysis):
+    flows = [json.loads(line) for line in contract.lines(analysis)]
+    assert analysis.to_dict()["captures"][0]["flows"] == [
+        {key: value for key, value in flow.items() if key not in ("schema", "capture")} for flow in flows
+    ]
+    assert {analysis.path} == {flow["capture"] for flow in flows}
+
+
+def test_csv_is_flat_and_full(analysis):
+    text = contract.csv_text(contract.flat_rows(analysis))
+    header, *lines = text.splitlines()
+    assert 3 == len(lines)
+    assert len(set(header.split(","))) == len(header.split(","))
+    table = pl.read_csv(text.encode(), infer_schema_length=None)
+    assert table["counts.unique_bytes"].to_list() == [400_000, 30_000, 3_000]
+    assert {"p", "p.low", "best.name", "verdict"} <= set(table.columns)
+
+
+def test_select_keeps_numbers_and_estimates(analysis):
+    flows = {flow["id"]: flow for flow in analysis.to_dict()["captures"][0]["flows"]}
+    largest = analysis.largest()[0]
+    (alone,) = analysis.select([largest]).to_dict()["captures"][0]["flows"]
+    assert flows[largest]["counts"] == alone["counts"]
+    assert flows[largest]["parameters"] == alone["parameters"]
+    assert flows[largest]["models"] == alone["models"]
+    assert 2 == analysis.select(min_segments=10).flows.height
+    with pytest.raises(tcpfit.InvalidParameter, match="no flow 99"):
+        analysis.select([99])
+
+
+def test_parquet_is_whole_and_repeatable(analysis, tmp_path):
+    paths = analysis.write_parquet(tmp_path / "out")
+    again = analysis.write_parquet(tmp_path / "out")
+    assert paths == again
+    assert sorted(path.name for path in paths) == sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert pl.read_parquet(tmp_path / "out/flows.parquet").equals(analysis.flows)
+    assert pl.read_parquet(tmp_path / "out/captures.parquet")["path"].to_list() == [analysis.path]
+
+
+def test_failed_write_leaves_nothing(tmp_path):
+    from tcpfit.analysis import AtomicFile
+
+    target = tmp_path / "table"
+    target.write_text("old")
+    with pytest.raises(RuntimeError), AtomicFile(target) as partial:
+        partial.write_text("half")
+        raise RuntimeError
+    assert ["table"] == [path.name for path in tmp_path.iterdir()]
+    assert target.read_text() == "old"
+
+
+def test_notebook_shows_flows_escaped(analysis):
+    html = analysis._repr_html_()
+    assert html.count("<tr>") == 4
+    assert "10.0.0.1:40000" in html
+    analysis.path = "<script>"
+    assert "<script>" not in analysis._repr_html_()
+
+
+def test_nan_becomes_null():
+    table = pl.DataFrame({"flow": [1, 2, 3], "value": [math.nan, math.inf, 1.0]})
+    assert [None, None, 1.0] == [row["value"] for row in contract.rows(table)]
+
+
+def timeouts(backoffs: list[int]) -> pl.DataFrame:
+    schema = polars_schema("events")
+    rows = [
+        {"flow": 7, "time_ns": at, "kind": "timeout", "reason": "rto", "segments": backoff, "phase": "loss"}
+        for at, backoff in enumerate(backoffs)
+    ]
+    return pl.DataFrame(rows, schema=schema)
+
+
+def test_timeout_sequences():
+    assert {} == contract.timeout_sequences(timeouts([]))
+    assert {7: [2, 0, 1]} == contract.timeout_sequences(timeouts([0, 0, 1, 2, 0]))
+
+
+@given(st.lists(st.integers(1, 6), max_size=20))
+def test_timeout_sequences_count_every_series(lengths):
+    backoffs = [backoff for length in lengths for backoff in range(length)]
+    expected = [lengths.count(length) for length in range(1, max(lengths, default=0) + 1)]
+    assert ({7: expected} if lengths else {}) == contract.timeout_sequences(timeouts(backoffs))
+
+
+@given(st.integers(0, 10**6), st.integers(1, 10**6))
+def test_wilson_interval_holds_the_share(hits, more):
+    share = contract.share(hits, hits + more)
+    assert 0 <= share["low"] <= share["rate"] <= share["high"] <= 1
+
+
+def test_wilson_interval_is_the_textbook_one():
+    # 10 of 100, as in Wilson (1927), 95 %: 0.0552 to 0.1744
+    share = contract.share(10, 100)
+    assert pytest.approx((0.0552, 0.1744), abs=5e-5) == (share["low"], share["high"])
+    assert {"rate": None, "low": None, "high": None} == contract.share(0, 0)
