@@ -21,10 +21,12 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+from scipy import stats
 
-from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.growth_rate import slope
-from tcpfit.parameters.intervals import SEED, Floats, Ints
+from tcpfit.parameters.intervals import Floats, Ints
 
 FAMILIES = {
     "reno": "adds one segment a round, halves at loss (RFC 5681)",
@@ -38,31 +40,25 @@ LEAST = 8.0
 RENO_BELOW, CUBIC_BELOW = 0.60, 0.82
 SURE = 0.8
 FLAT, SLOW = 1 / 3, 1 / 1.4  # segments of growth a round
-REPLICATES = 400
 
 
 def families(evidence: Evidence) -> pl.DataFrame:
     """Columns flow, family (Enum), confidence (0 to 1), decrease (median factor, null without episodes), episodes."""
     owner, factor = decreases(evidence)
     growth = slope(evidence).value
-    flat, slow = growth <= FLAT, growth <= SLOW
-    names, confidence = ["unknown"] * len(evidence), np.zeros(len(evidence))
-    middle = np.full(len(evidence), np.nan)
     n = np.bincount(owner, minlength=len(evidence))
-    first = np.concatenate(([0], np.cumsum(n)))
-    for i in np.flatnonzero(n):
-        own = factor[first[i] : first[i + 1]]
-        middle[i] = float(np.median(own))
-        if len(own) < EPISODES:
-            continue
-        random = np.random.default_rng((SEED, int(evidence.flow[i])))
-        medians = np.median(own[random.integers(0, len(own), (REPLICATES, len(own)))], axis=1)
-        family = _class(float(middle[i]))
-        share = float(np.mean([_class(float(x)) == family for x in medians]))
-        if (family == "bbr" and not flat[i]) or (family == "cubic" and not slow[i]):
-            continue
-        if share >= SURE:
-            names[i], confidence[i] = family, share * len(own) / (len(own) + 2.0)
+    middle = np.full(len(evidence), np.nan)
+    table = pl.DataFrame({"owner": owner, "factor": factor}).group_by("owner").agg(pl.col("factor").median())
+    middle[table["owner"].to_numpy()] = table["factor"].to_numpy()
+    reno = _median_below(owner, factor, RENO_BELOW, n)
+    cubic = _median_below(owner, factor, CUBIC_BELOW, n) - reno
+    share = np.stack([reno, cubic, 1 - reno - cubic])
+    family = np.where(middle < RENO_BELOW, 0, np.where(middle < CUBIC_BELOW, 1, 2))
+    agrees = np.stack([np.ones(len(n), np.bool_), growth <= SLOW, growth <= FLAT])
+    at = family, np.arange(len(n))
+    known = (n >= EPISODES) & (share[at] >= SURE) & agrees[at]
+    names = np.where(known, np.array(["reno", "cubic", "bbr"])[family], "unknown").tolist()
+    confidence = np.where(known, share[at] * n / (n + 2.0), 0.0)
     return pl.DataFrame(
         {
             "flow": evidence.flow,
@@ -95,11 +91,11 @@ def decreases(evidence: Evidence) -> tuple[Ints, Floats]:
                 "time_ns": recoveries.frame["time_ns"] + pl.Series(length.astype(np.int64)),
                 "before": np.fmax(recoveries.floats("flight"), begun.sort("row")["full"].fill_null(0.0).to_numpy()),
                 "broken": recoveries.frame["timeout_follows"].fill_null(False),
-                "losses": recoveries.frame["segments"],
+                "real": _follows_loss(evidence),
             }
         )
         .with_row_index("row")
-        .filter(~pl.col("broken") & (pl.col("losses") > 0) & (pl.col("before") >= LEAST))
+        .filter(~pl.col("broken") & pl.col("real") & (pl.col("before") >= LEAST))
     )
     after = pl.DataFrame(
         {
@@ -121,5 +117,26 @@ def decreases(evidence: Evidence) -> tuple[Ints, Floats]:
     return joined["owner"].to_numpy().astype(np.int64), ((joined["after"] - 0.5) / joined["before"]).to_numpy()
 
 
-def _class(factor: float) -> str:
-    return "reno" if factor < RENO_BELOW else "cubic" if factor < CUBIC_BELOW else "bbr"
+def _follows_loss(evidence: Evidence) -> NDArray[np.bool_]:
+    """Which recoveries began within two round trips of the first loss of a loss event (the others are spurious)."""
+    recoveries, losses = evidence.of("recovery"), evidence.of("loss_event")
+    times = pl.DataFrame(
+        {"owner": losses.owner, "time_ns": losses.frame["time_ns"], "lost_ns": losses.frame["time_ns"]}
+    )
+    begun = pl.DataFrame({"owner": recoveries.owner, "time_ns": recoveries.frame["time_ns"]}).with_row_index("row")
+    joined = begun.sort("time_ns").join_asof(
+        times.sort("time_ns"), on="time_ns", by="owner", strategy="backward", check_sortedness=False
+    )
+    joined = joined.sort("row")
+    waited = floats(joined["time_ns"] - joined["lost_ns"]) / 1e9
+    real: NDArray[np.bool_] = waited <= 2 * evidence.column("rtt_p95_s")[recoveries.owner]
+    return real
+
+
+def _median_below(owner: Ints, factor: Floats, limit: float, n: Ints) -> Floats:
+    """Share of the bootstrap samples of each flow's factors whose median is below the limit (a binomial
+    probability)."""
+    below = np.bincount(owner, factor < limit, len(n))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        chance = np.where(n > 0, below / n, 0.0)
+    return np.asarray(stats.binom.sf(np.ceil((n + 1) / 2) - 1, n, chance))

@@ -7,8 +7,9 @@ whatever the receiver does: b is measured, not assumed.
 **Estimate**: stretches of at least 4 consecutive rounds, after the flow's first loss, in phase open, without loss,
 resending, idle time or window limit, in congestion avoidance (the flight is at least half of that when the last
 recovery or timeout began, so that slow start after a timeout is left out). Each stretch has a least-squares slope of
-flight on round; b is the inverse of their median weighted by the stretch's sum of squares. Null with fewer than 3
-stretches, fewer than 15 rounds or a slope that is not positive.
+flight on round; b is the inverse of their median weighted by the stretch's sum of squares. A stretch steeper than 1.5
+segments a round is no congestion avoidance (slow start, a window restored after a spurious loss). Null with fewer than
+3 stretches, fewer than 15 rounds or a slope that is not positive.
 **Interval**: bootstrap over the stretches, of the pooled least-squares slope, placed around the median's.
 **Departures**: a CUBIC window's growth gives a number here too; it is not a b of any model (see `growth.py`).
 **Validation**: tests/parameters/test_windows.py.
@@ -27,7 +28,7 @@ from tcpfit.parameters.runs import run_numbers
 STRETCH = 4
 STRETCHES = 3
 ROUNDS = 15
-FLATTEST = 0.05
+FLATTEST, STEEPEST = 0.05, 1.5  # segments a round
 
 
 def b(evidence: Evidence) -> Estimate:
@@ -110,7 +111,7 @@ def slopes(evidence: Evidence) -> pl.DataFrame:
             (x * pl.col("flight")).sum().alias("top"),
             (x * x).sum().alias("bottom"),
         )
-        .filter(pl.col("rounds") >= STRETCH)
+        .filter((pl.col("rounds") >= STRETCH) & (pl.col("top") <= STEEPEST * pl.col("bottom")))
     )
 
 

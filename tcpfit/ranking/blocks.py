@@ -170,12 +170,12 @@ def _cut(owner: Ints, inside: np.ndarray, marks: Floats, flows: int) -> Ints:
     """Block of each round, numbered over all flows; -1 for rounds that are not steady."""
     marks = np.where(inside, marks, 0.0)
     total = summed(marks, owner, flows)
-    each = np.maximum(EVENTS, np.ceil(total / MOST))
-    most = np.maximum(np.floor(total / each), 1)
+    most = np.clip(np.floor(total / EVENTS), 1, MOST)
+    share = most / np.maximum(total, 1)
     running = np.cumsum(marks) - marks
     first = np.full(flows, np.inf)
     np.minimum.at(first, owner, running)
-    block = np.minimum((running - first[owner]) // each[owner], most[owner] - 1).astype(np.int64)
+    block = np.minimum(np.floor((running - first[owner]) * share[owner] + 1e-9), most[owner] - 1).astype(np.int64)
     order = owner * (MOST + 1) + block
     _, numbered = np.unique(order[inside], return_inverse=True)
     result = np.full(len(owner), -1, np.int64)

@@ -52,8 +52,8 @@ def verdict(candidates: Sequence[Candidate], blocks: int, events: float, baselin
         return Verdict(
             "insufficient",
             [],
-            f"The steady part has {_events(events)}, enough for {blocks if events >= EVENTS else 0} blocks of {EVENTS}; a "
-            f"comparison needs {ENOUGH}. Nearest is {best.name}, {_off(best)}.",
+            f"The steady part has {_events(events)}, enough for {blocks if events >= EVENTS else 0} blocks of "
+            f"{EVENTS}; a comparison needs {ENOUGH}. Nearest is {best.name}, {_off(best)}.",
         )
     if _misses(best):
         return Verdict(

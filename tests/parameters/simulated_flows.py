@@ -3,7 +3,7 @@
 The sender follows the assumptions of Padhye et al. (1998): rounds of one RTT; the window grows by 1/b a round; each
 segment that follows no loss of its round is lost with probability p and takes `burst` or all of the rest of its round
 with it; fewer than three duplicate ACKs (of the losing round's survivors) mean a timeout, which doubles while it
-fails; window limit w_max.
+fails; window limit w_max. With `slow_start` false the window goes on from half after a timeout, as the paper has it.
 """
 
 from __future__ import annotations
@@ -66,6 +66,7 @@ class Sender:
     decrease: float = 0.5
     burst: int | None = None
     limit_shown: bool = True
+    slow_start: bool = True
     events: list[dict[str, Any]] = field(default_factory=list)
     rounds: list[dict[str, Any]] = field(default_factory=list)
 
@@ -102,7 +103,8 @@ class Sender:
                 timeouts, sent = timeouts + series, sent + series
                 self._round(now, series, 0, series, "loss", length_s=waited + self.rtt_s)
                 now += waited
-                threshold, window = max(size * self.decrease, 2.0), 1.0
+                threshold = max(size * self.decrease, 2.0)
+                window = 1.0 if self.slow_start else threshold
             else:
                 self.events.append(event_row("recovery", now, value=self.rtt_s, timeout_follows=False, **common))
                 self._round(now, alive, 0, 0, "recovery", acked=size)

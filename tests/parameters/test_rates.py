@@ -1,0 +1,130 @@
+"""Loss rates, bursts, round-trip times and timeouts from hand-made tables and simulated flows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables, together
+
+from tcpfit.parameters import NAMES, PARAMETERS, estimate
+from tcpfit.parameters.burst import q_eq30, window_eq14
+
+
+def values(parts: Tables, flow: int = 0) -> dict[str, dict[str, Any]]:
+    """The parameters of a flow by name."""
+    return {row["name"]: row for row in estimate(*parts).filter(pl.col("flow") == flow).to_dicts()}
+
+
+def small() -> Tables:
+    """1000 segments sent, 2 loss events with 1 and 3 losses, one recovery, one series of two timeouts."""
+    flow = flow_row(
+        sent_segments=1000,
+        lost_segments=4,
+        lost_low=4,
+        lost_high=5,
+        loss_events=2,
+        rtt_mean_s=0.1,
+        rtt_min_s=0.08,
+        rtt_p95_s=0.2,
+        rtt_samples=100,
+        rto_s=0.3,
+    )
+    events = [
+        event_row("loss_event", 1.0, segments=1, flight=11.0, timeout_follows=False),
+        event_row("recovery", 1.1, segments=1, flight=10.0, value=0.1),
+        event_row("loss_event", 2.0, segments=3, flight=21.0, timeout_follows=True),
+        event_row("timeout", 2.5, segments=0, flight=20.0, value=0.5),
+        event_row("timeout", 3.5, segments=1, flight=20.0, value=1.0),
+    ]
+    return tables([flow], events, [round_row(i, 0.1 * i, 0.1, flight=10.0) for i in range(4)])
+
+
+def test_the_table_has_every_parameter_of_every_flow() -> None:
+    table = estimate(*together([Sender(0.02, flow=i).run(60) for i in (3, 1)]))
+    assert [c.name for c in PARAMETERS] == table.columns
+    assert [c.dtype for c in PARAMETERS] == table.dtypes
+    assert [1] * len(NAMES) + [3] * len(NAMES) == table["flow"].to_list()
+    assert list(NAMES) * 2 == table["name"].cast(pl.String).to_list()
+
+
+def test_rates_by_hand() -> None:
+    found = values(small())
+    assert (0.002, 2) == (found["p"]["value"], found["p"]["n"])
+    assert (0.002, 2) == (found["p_indication"]["value"], found["p_indication"]["n"])
+    assert 0.004 == found["q_tilde"]["value"]
+    assert 2.0 == found["m"]["value"]
+    assert (0 + 2) / (10 + 20) == pytest.approx(found["q"]["value"])
+    assert (0.5, 2) == (found["p_to"]["value"], found["p_to"]["n"])
+    assert (0.5, 1, None) == (found["rto"]["value"], found["rto"]["n"], found["rto"]["low"])
+    assert 15.0 == found["w"]["value"]
+    assert (0.1, 0.08, 0.2) == tuple(found[name]["value"] for name in ("rtt", "rtt_min", "rtt_p95"))
+    assert 0.08 - 3.69 * 0.02 / 100 == pytest.approx(found["rtt_min"]["low"])
+
+
+def test_the_range_of_losses_widens_the_interval_of_p() -> None:
+    """Garwood gives 0.242 to 7.225 for two events; five losses instead of four are possible."""
+    found = values(small())["p"]
+    assert 0.242 / 1000 == pytest.approx(found["low"], rel=2e-3)
+    assert 1.25 * 7.225 / 1000 == pytest.approx(found["high"], rel=1e-3)
+
+
+def test_capture_loss_widens_p_both_ways() -> None:
+    flows, events, rounds = small()
+    lossy = flows.with_columns(pl.lit(5, pl.UInt64).alias("missing_segments"))
+    clean, hazy = values((flows, events, rounds))["p"], values((lossy, events, rounds))["p"]
+    assert hazy["low"] == 0.0 < clean["low"]
+    assert clean["high"] + 5 / 1000 == pytest.approx(hazy["high"])
+
+
+def test_without_a_timeout_the_replayed_timer_stands_in() -> None:
+    flows, events, rounds = small()
+    found = values((flows, events.filter(pl.col("kind") != "timeout"), rounds))["rto"]
+    assert (0.3, 0, None) == (found["value"], found["n"], found["low"])
+
+
+def test_a_flow_without_losses_has_rates_of_zero_and_no_burst() -> None:
+    found = values(tables([flow_row(sent_segments=500, rtt_mean_s=0.1)], [], [round_row(0, 0.0, 0.1)]))
+    assert (0.0, 0.0) == (found["p"]["value"], found["p"]["low"])
+    assert 3.689 / 500 == pytest.approx(found["p"]["high"], rel=1e-3)
+    assert [None] * 5 == [found[name]["value"] for name in ("m", "q", "p_to", "w", "w_max")]
+
+
+def test_empty_tables_give_an_empty_table() -> None:
+    assert 0 == estimate(*tables([], [], [])).height
+
+
+def test_equation_30_agrees_with_equation_14() -> None:
+    """p = 0.01, q_tilde = 0.02: W = 13.94 (eq 14 at q = 0.02), so q = 1/12.94."""
+    p, q_tilde = np.array([0.01]), np.array([0.02])
+    window = (10 * 0.01 * 0.02 - 0.05 + np.sqrt(0.01 * (24 + 0.64 + 0.49))) / (0.01 * 3.08)
+    assert window == pytest.approx(window_eq14(p, q_tilde)[0])
+    assert 1 / (window - 1) == pytest.approx(q_eq30(p, q_tilde)[0])
+    assert 0.0 == q_eq30(p, p)[0]
+    assert np.isnan(q_eq30(np.zeros(1), np.zeros(1))[0])
+
+
+def test_p_covers_the_simulated_rate() -> None:
+    """60 flows with loss probability 0.01 of a segment that follows no loss: p counts one event per such loss."""
+    parts = together([Sender(0.01, flow=i).run(150, seed=5) for i in range(60)])
+    flows, _, rounds = parts
+    table = estimate(*parts).filter(pl.col("name") == "p")
+    # a round stops drawing at its first loss: events per segment that was at risk is the probability
+    at_risk = flows["sent_segments"] - flows["lost_segments"]
+    truth = 0.01 * at_risk / flows["sent_segments"]
+    covered = ((table["low"] <= truth) & (table["high"] >= truth)).mean()
+    assert covered is not None and covered >= 0.9
+
+
+def test_scaling_time_scales_times_and_leaves_rates() -> None:
+    fast, slow = (
+        values(Sender(0.01, rtt_s=0.1, rto_s=0.4).run(400)),
+        values(Sender(0.01, rtt_s=0.2, rto_s=0.8).run(400)),
+    )
+    assert [2 * fast[name]["value"] for name in ("rtt", "rto")] == pytest.approx(
+        [slow[name]["value"] for name in ("rtt", "rto")]
+    )
+    for name in ("p", "p_indication", "q_tilde", "q", "m", "w", "b", "p_to"):
+        assert fast[name] == slow[name]

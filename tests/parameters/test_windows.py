@@ -1,0 +1,80 @@
+"""Windows, growth and reordering from simulated and hand-made flows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables
+
+from tcpfit.parameters import estimate
+
+
+def values(parts: Tables) -> dict[str, dict[str, Any]]:
+    """The parameters of the only flow by name."""
+    return {row["name"]: row for row in estimate(*parts).to_dicts()}
+
+
+@pytest.mark.parametrize("b", [1.0, 2.0])
+def test_b_is_the_inverse_of_the_growth(b: float) -> None:
+    found = values(Sender(0.005, b=b).run(1500))["b"]
+    assert b == pytest.approx(found["value"], rel=0.02)
+    assert found["low"] <= b * 1.01 and b * 0.99 <= found["high"]
+
+
+def test_b_is_null_in_slow_start() -> None:
+    rounds = [round_row(i, 0.1 * i, 0.1, flight=float(2**i), sent_segments=2**i) for i in range(8)]
+    assert values(tables([flow_row(sent_segments=255)], [], rounds))["b"]["value"] is None
+
+
+def test_b_is_null_with_too_few_clean_rounds() -> None:
+    assert values(Sender(0.3).run(60))["b"]["value"] is None
+
+
+def test_w_max_is_the_advertised_window_where_it_was_reached() -> None:
+    found = values(Sender(0.001, w_max=24).run(400))["w_max"]
+    assert (24.0, 24.0, 24.0) == (found["value"], found["low"], found["high"])
+
+
+def test_w_max_of_a_sender_that_stays_flat_below_the_advertised_window() -> None:
+    assert 24.0 == values(Sender(0.0, w_max=24, limit_shown=False).run(200))["w_max"]["value"]
+
+
+def test_w_max_is_null_where_no_limit_was_reached() -> None:
+    assert values(Sender(0.01).run(400))["w_max"]["value"] is None
+
+
+def test_two_limited_rounds_are_no_limit() -> None:
+    rounds = [round_row(i, 0.1 * i, 0.1, flight=20.0 + i, rwnd=22.0, limited=i < 2) for i in range(6)]
+    assert values(tables([flow_row()], [], rounds))["w_max"]["value"] is None
+
+
+def test_w_takes_recoveries_and_timeouts_but_not_the_timeout_out_of_a_recovery() -> None:
+    events = [
+        event_row("recovery", 1.0, flight=20.0),
+        event_row("timeout", 2.0, flight=4.0, phase="recovery"),
+        event_row("timeout", 5.0, flight=10.0),
+    ]
+    assert (15.0, 2) == (lambda w: (w["value"], w["n"]))(values(tables([flow_row()], events, []))["w"])
+
+
+def test_reordering_by_hand() -> None:
+    """Events at 1, 3 and 7 s with 2, 3 and 4 segments, late by 0.05, 0.15 and 0.31 s at an RTT of 0.1 s."""
+    late = zip((1.0, 3.0, 7.0), (2, 3, 4), (0.05, 0.15, 0.31), strict=True)
+    events = [event_row("reorder_event", at, segments=d, value=by) for at, d, by in late]
+    found = values(tables([flow_row(rtt_mean_s=0.1)], events, []))
+    assert (3.0, 3) == (found["d"]["value"], found["d"]["n"])
+    assert (3.0, 2) == (found["a_h"]["value"], found["a_h"]["n"])
+    assert ((1 + 2 + 4) / 3, 3) == (found["r"]["value"], found["r"]["n"])
+
+
+def test_one_reordering_event_has_no_interval_between_events() -> None:
+    found = values(tables([flow_row(rtt_mean_s=0.1)], [event_row("reorder_event", 1.0, segments=2, value=0.01)], []))
+    assert (2.0, None, 1.0) == (found["d"]["value"], found["a_h"]["value"], found["r"]["value"])
+
+
+def test_events_of_an_unknown_flow_are_left_out() -> None:
+    flows, events, rounds = Sender(0.02).run(100)
+    strange = events.with_columns(pl.lit(7, pl.UInt32).alias("flow"))
+    assert values((flows, events, rounds)) == values((flows, pl.concat([events, strange]), rounds))

@@ -1,0 +1,80 @@
+"""Each assumption's check: what passes, what fails, and the sentence with its numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tcpfit.models import catalogue
+from tcpfit.ranking.applicability import CHECKS, Facts, check_all, judge
+
+GOOD = Facts(
+    rounds=500,
+    sent=5000,
+    seconds=50,
+    idle_s=0,
+    limited_share=0,
+    loss_events=50,
+    indications=50,
+    timeouts=2,
+    reorder_events=0,
+    whole_sent=6000,
+    sack=False,
+    family="reno",
+    confidence=0.9,
+    decrease=0.5,
+    p=0.01,
+    q_tilde=0.012,
+    m_low=1.1,
+    m_high=1.3,
+    w=12,
+    w_max=None,
+    rtt=0.1,
+)
+
+
+def test_every_assumption_of_every_model_has_a_check() -> None:
+    assert set() == {a.name for model in catalogue().values() for a in model.assumptions} - set(CHECKS)
+
+
+def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
+    assert {"window-limited", "sack", "reordering", "correlated-loss-in-round"} == set(check_all(GOOD))
+
+
+@pytest.mark.parametrize(
+    ("name", "facts", "words"),
+    [
+        ("reno-growth", replace(GOOD, family="bbr", decrease=0.95), "kept 0.95 of its size"),
+        ("reno-growth", replace(GOOD, family="cubic", decrease=0.7, p=1e-4, rtt=0.2), "CUBIC's window (315 segments)"),
+        ("loss-limited", replace(GOOD, loss_events=0), "no loss event in 500 steady rounds"),
+        ("loss-limited", replace(GOOD, limited_share=0.9), "90% of the steady rounds"),
+        ("loss-limited", replace(GOOD, idle_s=50), "50% of the time"),
+        ("not-window-limited", replace(GOOD, limited_share=0.3, w_max=20), "30% of the steady rounds"),
+        ("bulk", replace(GOOD, whole_sent=9), "only 9 segments"),
+        ("bulk", replace(GOOD, rounds=0), "never left slow start"),
+        ("no-sack", replace(GOOD, sack=True), "SACK was in use"),
+        ("no-reordering", replace(GOOD, reorder_events=20), "20 reordering events beside 50 loss events"),
+        ("reordering", replace(GOOD, reorder_events=20), "50 loss events outweigh 20"),
+        ("no-timeouts", replace(GOOD, timeouts=10), "10 of 50 loss indications"),
+        ("bernoulli-loss", replace(GOOD, m_low=4.0), "at least 4.0 losses"),
+        ("correlated-loss-in-round", GOOD, "at most 1.3 losses on average, the rest of a round makes 6.5"),
+    ],
+)
+def test_failed_checks_say_why(name: str, facts: Facts, words: str) -> None:
+    assert words in check_all(facts)[name]
+
+
+def test_cubic_in_its_reno_friendly_region_grows_like_reno() -> None:
+    assert CHECKS["reno-growth"](replace(GOOD, family="cubic", decrease=0.7, p=0.02, rtt=0.05)) is None
+
+
+def test_what_is_not_known_does_not_fail() -> None:
+    unknown = replace(GOOD, family="unknown", confidence=0.0, sack=None, m_low=None, m_high=None)
+    assert {"window-limited", "reordering"} == set(check_all(unknown))
+
+
+def test_weak_assumptions_do_not_rule_a_model_out() -> None:
+    applies, reasons = judge(catalogue()["pftk-full"], check_all(replace(GOOD, sack=True)))
+    assert applies
+    assert reasons and all(reason.startswith("weakened: ") for reason in reasons)

@@ -1,0 +1,160 @@
+"""The ranking of flows whose law is known, and the verdicts on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables, together
+
+from tcpfit.models import catalogue
+from tcpfit.parameters import estimate
+from tcpfit.ranking import RANKING, VERDICTS, rank
+from tcpfit.ranking.table import BASELINES
+
+
+def ranked(parts: Tables) -> tuple[dict[str, dict[str, Any]], dict[str, Any]]:
+    """Ranking by model and verdict of the only flow."""
+    ranking, verdicts = rank(*parts, estimate(*parts))
+    return {row["model"]: row for row in ranking.to_dicts()}, verdicts.to_dicts()[0]
+
+
+@pytest.fixture(scope="module")
+def pftk() -> Tables:
+    """A flow under the assumptions of PFTK: correlated losses, no slow start after a timeout."""
+    return Sender(0.004, slow_start=False).run(6000, seed=2)
+
+
+def test_tables_have_their_columns_and_every_model(pftk: Tables) -> None:
+    ranking, verdicts = rank(*pftk, estimate(*pftk))
+    assert [(c.name, c.dtype) for c in RANKING] == list(ranking.schema.items())
+    assert [(c.name, c.dtype) for c in VERDICTS] == list(verdicts.schema.items())
+    assert {*catalogue(), *BASELINES} == set(ranking["model"])
+
+
+def test_pftk_explains_a_flow_made_by_its_assumptions(pftk: Tables) -> None:
+    models, verdict = ranked(pftk)
+    assert abs(models["pftk-full"]["log_ratio"]) <= 0.1
+    assert verdict["state"] in ("explained", "undecided")
+    assert "pftk-full" in verdict["models"]
+    assert "observed rate" in verdict["text"]
+
+
+def test_the_best_has_rank_one_and_no_difference(pftk: Tables) -> None:
+    models, _ = ranked(pftk)
+    order = sorted((row for row in models.values() if row["rank"]), key=lambda row: row["rank"])
+    assert list(range(1, len(order) + 1)) == [row["rank"] for row in order]
+    assert (True, 0.0) == (order[0]["applicable"], order[0]["difference"])
+    applicable = [row for row in order if row["applicable"]]
+    assert applicable == order[: len(applicable)]
+    assert sorted(row["score"] for row in applicable) == [row["score"] for row in applicable]
+    assert 1.0 == pytest.approx(sum(row["probability_best"] for row in applicable))
+    assert all(models[name]["rank"] is None for name in BASELINES)
+
+
+def test_the_interval_holds_the_log_ratio(pftk: Tables) -> None:
+    for row in ranked(pftk)[0].values():
+        if row["log_ratio_low"] is not None:
+            assert row["log_ratio_low"] - 1e-9 <= row["log_ratio"] <= row["log_ratio_high"] + 1e-9
+
+
+def test_rates_are_payload_bits(pftk: Tables) -> None:
+    """log_ratio is against the observed steady rate: segments of 1000 bytes sent or acknowledged per second."""
+    models, _ = ranked(pftk)
+    observed = models["pftk-full"]["predicted_bps"] / 2.718281828 ** models["pftk-full"]["log_ratio"]
+    rounds = pftk[2].filter(pl.col("start_ns") > 60 * 10**9)
+    span = (rounds["end_ns"].max() - rounds["start_ns"].min()) / 1e9  # type: ignore[operator]
+    assert observed == pytest.approx(rounds["sent_segments"].sum() * 8000 / span, rel=0.03)
+
+
+def test_a_window_limited_flow_is_outside_the_loss_models() -> None:
+    models, verdict = ranked(Sender(0.0002, w_max=20).run(1000, seed=1))
+    for name in ("mathis", "pftk-simple", "pftk-full", "newreno-full"):
+        assert not models[name]["applicable"]
+        assert "at the window limit" in models[name]["reasons"][0]
+    assert "none_applies" == verdict["state"]
+    assert "window limit" in verdict["text"]
+
+
+def test_few_events_are_insufficient_but_every_model_is_predicted() -> None:
+    models, verdict = ranked(Sender(0.01).run(150, seed=1))
+    assert ("insufficient", []) == (verdict["state"], verdict["models"])
+    assert "a comparison needs 8" in verdict["text"]
+    assert models["pftk-full"]["predicted_bps"] is not None
+    assert all(row["score"] is None for row in models.values())
+    by_ratio = [
+        abs(row["log_ratio"])
+        for row in sorted((r for r in models.values() if r["rank"]), key=lambda r: r["rank"])
+        if row["applicable"]
+    ]
+    assert sorted(by_ratio) == by_ratio
+
+
+def test_bbr_is_outside_every_model() -> None:
+    rounds, events = [], []
+    for i in range(900):
+        hit = i % 20 == 19
+        rounds.append(
+            round_row(
+                i,
+                0.1 * i,
+                0.1,
+                flight=40.0,
+                sent_segments=40,
+                acked_bytes=40_000,
+                lost_segments=int(hit),
+                phase="recovery" if hit else "open",
+            )
+        )
+        if hit:
+            events.append(event_row("loss_event", 0.1 * i, segments=1, flight=40.0, timeout_follows=False))
+            events.append(event_row("recovery", 0.1 * i, segments=1, flight=40.0, value=0.1))
+    flow = flow_row(
+        sent_segments=36_000,
+        lost_segments=45,
+        lost_low=45,
+        lost_high=45,
+        loss_events=45,
+        rtt_mean_s=0.1,
+        rtt_p95_s=0.1,
+        rto_s=0.3,
+        unique_bytes=36_000_000,
+        last_ns=90 * 10**9,
+    )
+    models, verdict = ranked(tables([flow], events, rounds))
+    assert not any(row["applicable"] for row in models.values())
+    assert "none_applies" == verdict["state"]
+    assert "as BBR does" in verdict["text"]
+
+
+def test_half_the_round_trip_doubles_the_predictions_and_keeps_the_ratios() -> None:
+    fast, slow = (ranked(Sender(0.01, rtt_s=rtt, rto_s=4 * rtt).run(1500))[0] for rtt in (0.1, 0.2))
+    for name in ("mathis", "pftk-full", "newreno-full"):
+        assert fast[name]["predicted_bps"] == pytest.approx(2 * slow[name]["predicted_bps"])
+        assert fast[name]["log_ratio"] == pytest.approx(slow[name]["log_ratio"], abs=1e-9)
+
+
+def test_flows_are_ranked_independently_and_reproducibly() -> None:
+    parts = [Sender(0.01, flow=i).run(700) for i in range(2)]
+    both = rank(*together(parts), estimate(*together(parts)))
+    for i, part in enumerate(parts):
+        alone = rank(*part, estimate(*part))
+        assert alone[0].equals(both[0].filter(pl.col("flow") == i))
+        assert alone[1].equals(both[1].filter(pl.col("flow") == i))
+
+
+def test_nothing_to_rank() -> None:
+    empty = tables([], [], [])
+    ranking, verdicts = rank(*empty, estimate(*empty))
+    assert (0, 0) == (ranking.height, verdicts.height)
+    silent = tables([flow_row()], [], [])
+    models, verdict = ranked(silent)
+    assert all(row["rank"] is None for row in models.values())
+    assert verdict["state"] in ("insufficient", "none_applies")
+
+
+def test_one_model_can_be_chosen(pftk: Tables) -> None:
+    ranking, verdicts = rank(*pftk, estimate(*pftk), {"mathis": catalogue()["mathis"]})
+    assert {"mathis", *BASELINES} == set(ranking["model"])
+    assert verdicts["state"][0] != "undecided"
