@@ -1,7 +1,7 @@
 # make demo    build, then analyse a sample capture
 # make test    cargo test and pytest
 # make lint    ruff, mypy, rustfmt, clippy
-# make bench   time an analysis
+# make bench   time an analysis and the models
 # make wheel   build the wheel into dist/
 # make clean   remove what was built
 
@@ -14,7 +14,7 @@ CRATE := tcpfit/engine/Cargo.toml
 RUST := $(CRATE) tcpfit/engine/Cargo.lock $(shell find tcpfit/engine/src -name '*.rs' 2>/dev/null)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench wheel docs tools tshark clean
+.PHONY: demo test lint bench wheel docs tools tshark clean accuracy
 
 demo: $(VENV)/built
 	$(BIN)/tcpfit analyze $(CAPTURE)
@@ -54,11 +54,16 @@ lint: $(VENV)/tools
 	cargo clippy --quiet --locked --all-targets --manifest-path $(CRATE) -- -D warnings
 
 bench: $(VENV)/tools
-	$(BIN)/python benchmarks/run.py
+	$(BIN)/python benchmarks/analyze.py
+	$(BIN)/python benchmarks/models.py
 
 # Pages that are made from the code.
 docs: $(VENV)/built
 	$(BIN)/python docs/make_tables.py
+
+# docs/accuracy.md, from captures with recorded truth: make accuracy GRADER=grade.py TRACES='dir dir'
+accuracy: $(VENV)/built
+	$(BIN)/python docs/make_accuracy.py $(if $(GRADER),--grader $(GRADER)) $(if $(TRACES),--traces $(TRACES))
 
 wheel: $(VENV)/built
 	rm -rf dist build

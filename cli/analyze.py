@@ -196,4 +196,5 @@ class _Printer:
         if self._form == "json":
             from tcpfit.report import contract
 
-            click.echo(contract.dumps(contract.envelope(self._captures), indent=1))
+            for piece in contract.text(self._captures):
+                click.echo(piece, nl=False)

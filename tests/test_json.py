@@ -229,3 +229,9 @@ def test_wilson_interval_is_the_textbook_one():
     share = contract.share(10, 100)
     assert pytest.approx((0.0552, 0.1744), abs=5e-5) == (share["low"], share["high"])
     assert {"rate": None, "low": None, "high": None} == contract.share(0, 0)
+
+
+def test_text_of_a_document_is_the_document(analysis):
+    described = analysis.to_dict()["captures"] * 2
+    assert contract.envelope(described) == json.loads("".join(contract.text(described)))
+    assert contract.envelope([]) == json.loads("".join(contract.text([])))

@@ -79,9 +79,21 @@ def capture(analysis: Analysis) -> dict[str, Any]:
     return capture_facts(analysis) | {"flows": flow_facts(analysis)}
 
 
-def dumps(value: Any, indent: int | None = None) -> str:
+def dumps(value: Any) -> str:
     """JSON without NaN or infinity."""
-    return json.dumps(value, indent=indent, allow_nan=False)
+    return json.dumps(value, allow_nan=False)
+
+
+def text(captures: list[dict[str, Any]]) -> Iterator[str]:
+    """The document in pieces, with a line a capture and a line a flow."""
+    yield dumps(envelope([])).removesuffix("]}")
+    for at, facts in enumerate(captures):
+        flows = facts["flows"]
+        yield ("," if at else "") + "\n " + dumps(facts | {"flows": []}).removesuffix("]}")
+        for number, flow in enumerate(flows):
+            yield ("," if number else "") + "\n  " + dumps(flow)
+        yield "\n ]}"
+    yield "\n]}\n"
 
 
 def lines(analysis: Analysis) -> Iterator[str]:
