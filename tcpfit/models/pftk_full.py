@@ -12,8 +12,9 @@ series (s, `rto`); b: segments of growth per ACK round (1, `b`); Wmax: window li
 1/(64 T0) sent and nothing received. Both numerators are multiplied by p (1-p), so the limits need no special case.
 
 **Departures** `b = 2.0, w_max = inf`; `variant = "send" (the paper has both numerators; Cardwell et al. use
-"throughput")`. On kernel flows b = 1 comes nearer, for senders that grow by acknowledged segments: give the measured
-b. Extension, not in the paper: `p_to=` puts a measured share of timeouts in the place of Q.
+"throughput")`. Give the measured b where there is one: a sender that grows by acknowledged segments has b near 1,
+however the receiver delays. How near the model comes on real flows is not tested here. Extension, not in the paper:
+`p_to=` puts a measured share of timeouts in the place of Q.
 
 **Validation** `tests/models/test_model_values.py::test_grid[pftk_full.send]`, `[pftk_full.thr]`; Q against the
 paper's sum in `test_model_derivations.py`.

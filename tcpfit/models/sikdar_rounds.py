@@ -7,8 +7,8 @@ packet whose predecessor in the round arrived (1, `p_indication`); Ts: first SYN
 
 **Departures** Equation 3's closed form is an empirical fit of the sum of 2 (equal up to k = 7, then low by up to 9.5
 %); it is kept, for 8 and 9 are its inverse. In 8 the second branch adds n_wm + 1 rounds, for N_exp holds the first
-round at Wmax already, and the first branch stops there too (printed: n_wm; off by one round in most of the grid). In
-5 packets a <= 0 take 0 rounds, and b is at most Wmax. Equation 1 is inf from p = 1/2 on.
+round at Wmax already, and the first branch stops there too (printed: n_wm; another number of rounds in 56 % of N <
+400, Wmax < 100). In 5 packets a <= 0 take 0 rounds, and b is at most Wmax. Equation 1 is inf from p = 1/2 on.
 
 **Validation** `tests/models/test_model_values.py` (rows `sikdar_w`, `sikdar_pkt_closed`, `sikdar_setup`, `sikdar_tlin`,
 `sikdar_nwm`, `sikdar_tnl_rounds`, `sikdar_r`); eq 5 against its own sum in `test_model_derivations.py`.

@@ -19,7 +19,8 @@ eq 6 with Wmax := n. 39: rl and r(n) are not below 0. 4 has 16 p^5 (printed 18).
 2) are built into the growth of one packet every second round.
 
 **Validation** `tests/models/test_model_values.py::test_grid[sikdar_steady.sack]`; figures of the paper: not validated
-(no numbers printed). Its remark that values nearly equal PFTK's does not hold: they are 0.68 to 0.84 of pftk-full.
+(no numbers printed). Its remark that values nearly equal PFTK's does not hold here:
+they are 0.59 to 0.86 of pftk-full's for p of 0.001 to 0.3 (b = 2, To = 10 RTT), and 0.40 at p = 0.5.
 
 **Reference** Sikdar, Kalyanaraman, Vastola: Analytic Models for the Latency and Steady-State Throughput of TCP Tahoe,
 Reno, and SACK, IEEE/ACM ToN 11(6), 2003, doi:10.1109/TNET.2003.820427.

@@ -1,8 +1,9 @@
 """Make values.json from the table of reference values: `python make_values.py TABLE.json`.
 
 The table holds a row per value: model, inputs, expected, tolerance, status. Kept here: the rows of the models in
-`tcpfit.models`, the grids as columns. Grid values come from an implementation of the papers' equations that shares
-no code with this package (scalar, sums written out); the printed values come from the papers.
+`tcpfit.models`, the grids as columns. Grid values were recomputed from the equations before this package was
+written, under the same reading of the papers' errors: they check the code, not that reading. The printed values come
+from the papers.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def main(table: Path) -> None:
             "abs_tol": max(row.get("abs_tol", 0.0) for row in found),
             "rows": [[row["inputs"].get(n) for n in inputs] + [row[n] for n in ("expected", *extra)] for row in found],
         }
-    printed = [row for row in rows if row["id"].startswith(PRINTED)]
+    kept = ("id", "inputs", "expected", "rel_tol", "abs_tol", "status")
+    printed = [{key: row[key] for key in kept if key in row} for row in rows if row["id"].startswith(PRINTED)]
     head = f'{{"about": {json.dumps(" ".join((__doc__ or "").split()))},\n"grids": {{\n'
     text = ",\n".join(
         f'{json.dumps(name)}: {{"columns": {json.dumps(grid["columns"])}, "rel_tol": {grid["rel_tol"]}, '

@@ -6,11 +6,13 @@ from math import comb
 
 import numpy as np
 import pytest
+from model_values import VALUES, model_bps
 from scipy.integrate import quad
 
 from tcpfit.models import newreno_full, newreno_window, pftk_simple, sikdar_rounds, sikdar_sack, timeouts
 from tcpfit.models import reordering_goodput as sharma
 from tcpfit.models.mathis import Mathis
+from tcpfit.models.pftk_full import PFTKFull
 from tcpfit.models.pftk_simple import PFTKSimple
 from tcpfit.models.reordering_goodput import ReorderingGoodput
 from tcpfit.models.sikdar_sack import SikdarSack
@@ -206,3 +208,40 @@ def test_no_timeout_regime_is_the_limit_of_many_periods():
 def test_restart_window_shortens_the_chain():
     flow = {"w_max": 200, "rtt": 0.1, "a_h": 1.0, "d": 8, "b": 2}
     assert ReorderingGoodput(start="restart").predict(**flow) < ReorderingGoodput().predict(**flow)
+
+
+# Figures that the docstrings quote
+
+
+def test_sack_and_pftk_differ_as_stated():
+    p = np.append(np.geomspace(1e-3, 0.3, 3000), 0.5)
+    ratio = SikdarSack().predict(p=p, rtt=0.1, rto=1.0) / PFTKFull(b=2).predict(p=p, rtt=0.1, rto=1.0)
+    assert ratio[:-1].min() == pytest.approx(0.59, abs=0.005)
+    assert ratio[:-1].max() == pytest.approx(0.86, abs=0.005)
+    assert ratio[-1] == pytest.approx(0.40, abs=0.01)
+
+
+@pytest.mark.parametrize(("rto", "apart"), [(1.0, 0.125), (0.3, 0.049)])
+def test_rounding_matters_at_small_windows(rto, apart):
+    p = np.linspace(0.02, 0.104, 400)
+    floor, ceil = (
+        newreno_full.NewRenoFull(q_from="homogeneous", rounding=name).predict(p=p, rtt=0.1, rto=rto)
+        for name in ("floor", "ceil")
+    )
+    assert apart == pytest.approx(np.abs(ceil / floor - 1).max(), abs=0.002)
+
+
+def test_equation_8_as_printed_differs_in_most_of_the_grid():
+    N, Wmax = np.meshgrid(np.arange(1.0, 400.0), np.arange(2.0, 100.0))
+    differs = sikdar_rounds.loss_free_rounds(N, Wmax) != sikdar_rounds.loss_free_rounds(N, Wmax, as_printed=True)
+    assert differs.mean() == pytest.approx(0.56, abs=0.005)
+
+
+@pytest.mark.parametrize(("rounding", "largest"), [("floor", 0.048), ("ceil", 0.049)])
+def test_table_4_with_one_chosen_rto(rounding, largest):
+    rows = [row for row in VALUES["printed"] if ".single" in row["id"]]
+    errors = [
+        model_bps(row["inputs"]["p"], row["inputs"]["q"], row["inputs"]["R_s"], 1.5, rounding) / 1e3 / row["expected"]
+        for row in rows
+    ]
+    assert largest == pytest.approx(np.abs(np.array(errors) - 1).max(), abs=0.001)
