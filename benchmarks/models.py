@@ -1,4 +1,7 @@
-"""Evaluations per second of every model: `python benchmarks/models.py [N]`, N rows of random parameters at once."""
+"""Evaluations per second of every model: `python benchmarks/models.py [N]`, N rows of random parameters at once.
+
+The SACK model, whose cost is a double sum for each row, gets N/500 rows.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +52,13 @@ def seconds(model: Model, columns: dict[str, np.ndarray]) -> float:
 
 
 def main(n: int) -> None:
-    print(f"{'model':<72}{f'rows/s, {n} at once':>24}{'µs for one row':>18}")
+    print(f"{'model':<92}{'rows at once':>13}{'rows/s':>14}{'µs for one row':>16}")
     for model in (*catalogue().values(), *VARIANTS):
         rows = n if model.name != "sikdar-sack" else max(1, n // 500)
         many = seconds(model, table(model, rows))
         one = min(seconds(model, table(model, 1)) for _ in range(20))
         label = model.name if type(model)().get_params() == model.get_params() else repr(model)
-        print(f"{label:<72}{rows / many:>24,.0f}{one * 1e6:>18.0f}")
+        print(f"{label:<92}{rows:>13}{rows / many:>14,.0f}{one * 1e6:>16.0f}")
 
 
 if __name__ == "__main__":
