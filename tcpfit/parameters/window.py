@@ -1,7 +1,7 @@
 """Windows: w, the window at which the sender reacted, and w_max, the limit it ran into.
 
-**Definitions**: `w` is the mean `flight` (RFC 6675's pipe) of the recoveries and of the first timeouts that no
-recovery led to. `w_max` is the median advertised window of the rounds that came within three segments of it (Zhang et
+**Definitions**: `w` is the mean `flight` (RFC 6675's pipe) of the recoveries and of the first timeouts
+that came in the open phase. `w_max` is the median advertised window of the rounds that came within three segments of it (Zhang et
 al. 2002, T-RAT), if at least three rounds did. Otherwise, if a run of 30 rounds without loss keeps a flat flight (80th
 percentile and largest within three segments of the median) well below the advertised window, the sender's own limit:
 the median of that run's second half. Null where neither was reached.
@@ -28,7 +28,7 @@ LIMITED_ROUNDS = 3
 def w(evidence: Evidence) -> Estimate:
     """Mean data in flight, in segments, when a recovery or a series of timeouts began."""
     recoveries, timeouts = evidence.of("recovery"), evidence.first_timeouts
-    alone = timeouts.where(np.asarray(timeouts.frame["phase"].cast(pl.String) != "recovery", dtype=np.bool_))
+    alone = timeouts.where(np.asarray(timeouts.frame["phase"].cast(pl.String) == "open", dtype=np.bool_))
     owner = np.concatenate((recoveries.owner, alone.owner))
     flight = np.concatenate((recoveries.floats("flight"), alone.floats("flight")))
     time = np.concatenate((recoveries.floats("time_ns"), alone.floats("time_ns")))

@@ -79,7 +79,7 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats) -> Blocks:
     times = rounds.floats("rtt_s")
     recoveries, timeouts = evidence.of("recovery"), evidence.first_timeouts
     at_recovery, at_timeout = _round_of(evidence, recoveries), _round_of(evidence, timeouts)
-    alone = np.asarray(timeouts.frame["phase"].cast(pl.String) != "recovery", dtype=np.bool_)
+    alone = np.asarray(timeouts.frame["phase"].cast(pl.String) == "open", dtype=np.bool_)
     alone_at, alone_flight = at_timeout[alone], timeouts.floats("flight")[alone]
     others = losses.floats("flight") - 1.0
     others = np.where(others >= 1.0, others, 0.0)
