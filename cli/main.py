@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import warnings
 
 import click
 
@@ -62,6 +63,8 @@ main.add_command(analyze)
 
 def run() -> None:
     """Entry point of the installed command."""
+    if not debugging():
+        warnings.simplefilter("ignore")  # those of libraries; tcpfit's own are in its output
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold bytes that are no text
     try:

@@ -179,10 +179,10 @@ def _tcp(
     if length < 20:
         raise Skipped(BAD_TCP)
     _need(data, 16)
-    header = dpkt.tcp.TCP(data[:20].ljust(20, b"\0"))
-    offset = header.off * 4
+    offset = (data[12] >> 4) * 4
     if offset < 20 or offset > length:
         raise Skipped(BAD_TCP)
+    header = dpkt.tcp.TCP(data[:20].ljust(20, b"\0"))
     options = tcp_options(data[20:offset])
     return Segment(
         packet.frame,
