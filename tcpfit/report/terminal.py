@@ -104,9 +104,8 @@ def _verdict(verdict: dict[str, Any]) -> Text:
     text = Text(words_of_state, style=style)
     if verdict["models"]:
         first, *others = verdict["models"]
-        text.append(
-            f" {first}" + (f" and {len(others)} more" if len(others) > 1 else "".join(f", {o}" for o in others))
-        )
+        more = f", {others[0]}" if len(others) == 1 else f" and {len(others)} more" if others else ""
+        text.append(f"\n{first}{more}")
     return text
 
 
