@@ -10,7 +10,7 @@ is chosen because it needs no model of the window: eq 14 holds for a sender that
 loss alone limits.
 **Domain**: q is held in [0, 1]; an event seen with less than two segments in flight tells nothing about q.
 **Validation**: tests/parameters/test_rates.py.
-**Reference**: Parvez, Mahanti, Williamson (2010), doi:10.1109/TNET.2009.2032181.
+**Reference**: Parvez, Mahanti, Williamson (2010), doi:10.1109/TNET.2009.2030889.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Intervals of 95 %: exact for counts, the Bayesian bootstrap over events or rounds for means.
 
 Reference: Garwood (1936), doi:10.1093/biomet/28.3-4.437 (Poisson); Clopper and Pearson (1934),
-doi:10.1093/biomet/26.4.404 (shares); Fay and Feuer (1997), doi:10.1002/(SICI)1097-0258(19970415)16:7<791 (weighted
-Poisson sums); Rubin (1981), doi:10.1214/aos/1176345338 (Bayesian bootstrap).
+doi:10.1093/biomet/26.4.404 (shares); Fay and Feuer (1997),
+doi:10.1002/(SICI)1097-0258(19970415)16:7<791::AID-SIM500>3.0.CO;2-# (weighted Poisson sums); Rubin (1981),
+doi:10.1214/aos/1176345338 (Bayesian bootstrap).
 """
 
 from __future__ import annotations

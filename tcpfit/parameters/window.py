@@ -1,7 +1,7 @@
 """Windows: w, the window at which the sender reacted, and w_max, the limit it ran into.
 
-**Definitions**: `w` is the mean `flight` (RFC 6675's pipe) of the recoveries and of the first timeouts
-that came in the open phase. `w_max` is the median advertised window of the rounds that came within three segments of it (Zhang et
+**Definitions**: `w` is the mean `flight` (RFC 6675's pipe) of the recoveries and of the first timeouts that came in
+the open phase. `w_max` is the median advertised window of the rounds that came within three segments of it (Zhang et
 al. 2002, T-RAT), if at least three rounds did. Otherwise, if a run of 30 rounds without loss keeps a flat flight (80th
 percentile and largest within three segments of the median) well below the advertised window, the sender's own limit:
 the median of that run's second half. Null where neither was reached.
