@@ -184,7 +184,8 @@ impl Sender {
         if q.head && timer {
             return Reason::Rto;
         }
-        if q.head && self.duplicate_acks >= DUPTHRESH {
+        // Linux keeps counting where a recovery was taken back, as if the receiver had SACKed
+        if q.head && self.duplicate_acks.max(self.unexplained_acks) >= DUPTHRESH {
             return Reason::FastDupthresh;
         }
         if q.head && full_timer {

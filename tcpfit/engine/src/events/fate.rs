@@ -21,7 +21,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Share of the least round trip that no answer undercuts; the rest allows for clock resolution.
-const LEAST_ROUND_TRIP: f64 = 0.99;
+pub const LEAST_ROUND_TRIP: f64 = 0.998;
 /// Round trips to wait for a DSACK after the last resend.
 const WAIT_ROUND_TRIPS: f64 = 2.0;
 /// How long a path holds a packet back at most for it still to be known when it comes.
@@ -40,6 +40,8 @@ struct Waiting {
     delivered_ns: i64,
     dsacks: u32,
     delivered: bool,
+    /// Stretch of resends it belongs to; it waits until that is over.
+    epoch: u32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -73,6 +75,11 @@ pub struct Fates {
     ledger: BinaryHeap<Reverse<Settled>>,
     pub loss_events: LossEvents,
     dsack_seen: bool,
+    /// Stretches of resends so far; the last one is under way while `in_epoch`.
+    epoch: u32,
+    in_epoch: bool,
+    pub last_resend_ns: i64,
+    resent_to: u64,
     pub lost: u64,
     pub lost_upstream: u64,
     /// Losses that could also be deliveries, and the other way round.
@@ -97,6 +104,10 @@ impl Fates {
             ledger: BinaryHeap::new(),
             loss_events: LossEvents::new(flow),
             dsack_seen: false,
+            epoch: 1,
+            in_epoch: false,
+            last_resend_ns: i64::MIN / 2,
+            resent_to: 0,
             lost: 0,
             lost_upstream: 0,
             doubtful: 0,
@@ -120,8 +131,44 @@ impl Fates {
         }
     }
 
+    pub fn epoch_open(&self) -> bool {
+        self.in_epoch
+    }
+
+    pub fn resend_outstanding(&self, una: u64) -> bool {
+        una < self.resent_to
+    }
+
+    pub fn on_resend(&mut self, sent: &Sent) {
+        self.in_epoch = true;
+        self.last_resend_ns = sent.time_ns;
+        self.resent_to = self.resent_to.max(sent.right);
+    }
+
+    /// A stretch of resends is over; `needless` duplicate ACKs answered copies of data that had arrived. Resends judged
+    /// needed beyond what that leaves were not: the latest go first, because a go-back reaches held data last.
+    pub fn close_epoch(&mut self, needless: u32, smss: u32) {
+        let epoch = self.epoch;
+        self.epoch += 1;
+        self.in_epoch = false;
+        let mine = |w: &&mut Waiting| w.epoch == epoch && w.delivered && w.unit.resent.is_some();
+        let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
+        let mut left = i64::from(needless);
+        for w in self.waiting.iter_mut().filter(mine) {
+            let beyond = w.filler.map_or(0, |f| w.unit.transmissions() - 1 - f);
+            left -= (beyond as u32 * size(w)) as i64;
+        }
+        for w in self.waiting.iter_mut().rev().filter(mine) {
+            while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
+                w.filler = Some(filler - 1);
+                w.filler_reason = Reason::AckJump;
+                left -= i64::from(size(w));
+            }
+        }
+    }
+
     /// A unit that was resent or never seen is acknowledged. `filler_of_head` is the order of the transmission that
-    /// delivered the head of this ACK (`u64::MAX` when the head was never resent).
+    /// delivered the head of this ACK, if the receiver held this unit by then (`u64::MAX` if not).
     pub fn on_delivered(
         &mut self,
         unit: Unit,
@@ -132,7 +179,7 @@ impl Fates {
         least_rtt_s: f64,
     ) -> Delivered {
         let least_ns = if least_rtt_s.is_finite() { (least_rtt_s * LEAST_ROUND_TRIP * 1e9) as i64 } else { 0 };
-        let held = !head && unit.sacked_ns == 0 && filler_of_head != u64::MAX;
+        let held = unit.sacked_ns == 0 && filler_of_head != u64::MAX;
         let mut filler = 0;
         let mut reason = Reason::Resent;
         let resends = unit.resent.is_some();
@@ -168,6 +215,7 @@ impl Fates {
             ack_frame: Some(ack.frame),
             delivered_ns,
             delivered: true,
+            epoch: self.epoch,
         });
         delivered
     }
@@ -183,6 +231,7 @@ impl Fates {
                 ack_frame: None,
                 dsacks: 0,
                 delivered: false,
+                epoch: 0,
             });
         }
     }
@@ -250,7 +299,11 @@ impl Fates {
         } else {
             WAIT_LATE_NS.max((context.srtt_s * 4e9) as i64)
         };
-        let due = |w: &Waiting| now_ns == i64::MAX || w.unit.last().time_ns.max(w.delivered_ns) + wait_ns < now_ns;
+        let under_way = if self.in_epoch && !context.sack { self.epoch } else { u32::MAX };
+        let due = |w: &Waiting| {
+            now_ns == i64::MAX
+                || w.epoch != under_way && w.unit.last().time_ns.max(w.delivered_ns) + wait_ns < now_ns
+        };
         while self.waiting.len() > WAITING || self.waiting.front().is_some_and(due) {
             if let Some(waiting) = self.waiting.pop_front() {
                 self.verdict(&waiting, context, sink);
@@ -287,7 +340,8 @@ impl Fates {
             if w.dsacks > 0 || (self.dsack_seen && w.delivered && context.sack) {
                 // each DSACK is one arrival beyond the first; the rest of the copies did not arrive
                 let arrived = 1 + w.dsacks as usize;
-                let mut to_lose = seen.saturating_sub(arrived);
+                let by_time = w.filler.unwrap_or(usize::MAX);
+                let mut to_lose = seen.saturating_sub(arrived).min(by_time);
                 for (k, t) in unit.all().enumerate() {
                     if t.seen && to_lose > 0 {
                         lost[k] = true;

@@ -12,6 +12,8 @@ use std::collections::VecDeque;
 /// ACKs under way at most; beyond, the oldest is taken as arrived.
 const UNDER_WAY: usize = 65_536;
 
+/// A queue may lengthen the way by a quarter and this much between two ACKs.
+const WAY_MARGIN_NS: i64 = 5_000_000;
 /// An ACK that no segment answers for this long beyond the way was lost.
 const LOST_ACK_NS: i64 = 1_000_000_000;
 
@@ -24,7 +26,7 @@ struct UnderWay {
 #[derive(Clone, Debug, Default)]
 pub struct AckDelay {
     queue: VecDeque<UnderWay>,
-    /// Capture point -> sender -> capture point.
+    /// Capture point -> sender -> capture point; 0 while nothing has told.
     pub way_ns: i64,
 }
 
@@ -34,8 +36,9 @@ impl AckDelay {
     }
 
     /// Next ACK that the sender had when it sent what passes at `now_ns`, echoing `tsecr`; `nxt` is the highest byte it
-    /// had sent before.
-    pub fn next(&mut self, now_ns: i64, tsecr: Option<u32>, nxt: u64) -> Option<Ack> {
+    /// had sent before, `resend` says that what passes lies below it, `silence_ns` for how long
+    /// no data had passed.
+    pub fn next(&mut self, now_ns: i64, tsecr: Option<u32>, nxt: u64, resend: bool, silence_ns: i64) -> Option<Ack> {
         let front = self.queue.front()?;
         let due_ns = front.ack.time_ns + self.way_ns;
         let arrived = match (front.tsval, tsecr) {
@@ -46,14 +49,18 @@ impl AckDelay {
         if !arrived && self.queue.len() <= UNDER_WAY {
             return None;
         }
-        let answered = front.tsval.is_some() && front.tsval == tsecr && front.ack.ack < nxt;
+        let answers = front.tsval.is_some() && front.tsval == tsecr && front.ack.ack < nxt;
         let mut ack = self.queue.pop_front()?.ack;
-        if answered {
-            // this very ACK let the segment go; after an idle time (nothing outstanding) it need not have
-            let took_ns = now_ns - ack.time_ns;
-            self.way_ns += (took_ns - self.way_ns) / 8;
+        let took_ns = now_ns - ack.time_ns;
+        // data come one after the other: an application that pauses leaves a silence
+        let streaming = silence_ns < took_ns / 4;
+        let near = took_ns <= self.way_ns + self.way_ns / 4 + WAY_MARGIN_NS;
+        if answers && (self.way_ns == 0 || near || streaming && !resend) {
+            // this very ACK let the segment go
+            self.way_ns = took_ns;
             ack.time_ns = now_ns;
         } else {
+            // the timer or the application let it go
             ack.time_ns = due_ns.min(now_ns);
         }
         Some(ack)

@@ -411,8 +411,8 @@ fn smss_of(payload: u32) -> u32 {
 impl Flow {
     fn on_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
         let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
-        self.deliver_acks(segment.time_ns, tsecr, sink);
         let right = left + u64::from(segment.payload);
+        self.deliver_acks(segment.time_ns, tsecr, left < self.sender.nxt, sink);
         let passing = Passing {
             left,
             right,
@@ -539,8 +539,9 @@ impl Flow {
     }
 
     /// Hands the sender the ACKs that had reached it before it sent what passes now.
-    fn deliver_acks(&mut self, now_ns: i64, tsecr: Option<u32>, sink: &mut dyn Sink) {
-        while let Some(ack) = self.acks.next(now_ns, tsecr, self.sender.nxt) {
+    fn deliver_acks(&mut self, now_ns: i64, tsecr: Option<u32>, resend: bool, sink: &mut dyn Sink) {
+        let silence_ns = now_ns - self.sender.last_sent_ns;
+        while let Some(ack) = self.acks.next(now_ns, tsecr, self.sender.nxt, resend, silence_ns) {
             self.sender.on_ack(&ack, sink);
         }
     }

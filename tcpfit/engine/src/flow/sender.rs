@@ -5,13 +5,16 @@
 //! sender's capture both do nothing, and one state machine serves every vantage point. All state is `inferred`.
 
 use crate::events::cause::Episodes;
-use crate::events::fate::Fates;
+use crate::events::fate::{Fates, LEAST_ROUND_TRIP};
 use crate::events::reordering::Reordering;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
 use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit};
 use crate::flow::sequence::before;
 use crate::rows::{Phase, Reason, Sink, Vantage};
+
+/// Round trips after the last resend until answers to needless copies have come.
+const EPOCH_ROUND_TRIPS: f64 = 1.5;
 
 /// An acknowledgement as it reached the sender.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +61,12 @@ pub struct Sender {
     pub sacked: u32,
     /// Since the left edge moved (RFC 5681, 2).
     pub duplicate_acks: u32,
+    /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
+    /// when all holes are filled came from copies of data that had arrived before.
+    pub unexplained_acks: u32,
+    /// Highest byte sent at the last duplicate ACK: nothing above it was held then.
+    held_to: u64,
+    held_ns: i64,
     pub last_ack_ns: i64,
     pub last_advance_ns: i64,
     pub last_sent_ns: i64,
@@ -103,6 +112,9 @@ impl Sender {
             outstanding: 0,
             sacked: 0,
             duplicate_acks: 0,
+            unexplained_acks: 0,
+            held_to: 0,
+            held_ns: i64::MIN / 2,
             last_ack_ns: i64::MIN / 2,
             last_advance_ns: i64::MIN / 2,
             last_sent_ns: i64::MIN / 2,
@@ -119,7 +131,11 @@ impl Sender {
 
     /// Segments outstanding at the sender: RFC 6675's pipe as far as SACKs and duplicate ACKs tell.
     pub fn flight(&self) -> f64 {
-        let arrived = if self.sack { self.sacked } else { self.duplicate_acks };
+        let arrived = match (self.sack, self.episodes.phase) {
+            (true, _) => self.sacked,
+            (false, Phase::Open) => self.duplicate_acks,
+            (false, _) => self.unexplained_acks,
+        };
         f64::from(self.outstanding.saturating_sub(arrived))
     }
 
@@ -175,6 +191,7 @@ impl Sender {
         self.tick(sent.time_ns);
         let count = segments(sent.right - sent.left, self.smss);
         let reason = self.on_resend(sent, sink);
+        self.fates.on_resend(sent);
         let transmission = self.transmission(sent, reason);
         for n in self.board.cut(sent.left.max(self.una), sent.right) {
             self.board.units[n].add(transmission);
@@ -192,14 +209,21 @@ impl Sender {
         self.on_sack(ack);
         if ack.ack > self.una {
             self.advance(ack, sink);
-        } else if ack.ack == self.una && ack.pure && !self.board.units.is_empty() {
+        } else if ack.ack == self.una && ack.pure && self.totals.acks > 0 {
             // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
             let same_window = ack.window == self.window;
-            if self.sacked > sacked_before || (same_window && !self.sack) {
+            let outstanding = !self.board.units.is_empty();
+            if outstanding && (self.sacked > sacked_before || (same_window && !self.sack)) {
                 self.duplicate_acks += 1;
                 self.totals.duplicate_acks += 1;
             }
+            if same_window && !self.sack {
+                self.unexplained_acks += 1;
+                self.held_to = self.nxt;
+                self.held_ns = ack.time_ns;
+            }
         }
+        self.close_epoch(ack.time_ns);
         self.window = ack.window;
         self.last_ack_ns = ack.time_ns;
     }
@@ -257,10 +281,12 @@ impl Sender {
         let mut echoed: Option<i64> = None;
         let mut head = true;
         let mut filler = u64::MAX;
+        let mut held = if self.sack { 0 } else { self.unexplained_acks };
         let units = self.board.at_or_after(ack.ack);
         for _ in 0..units {
             let Some(unit) = self.board.units.pop_front() else { break };
             let count = segments(unit.right - unit.left, self.smss);
+            let first_ns = unit.first.time_ns;
             self.outstanding = self.outstanding.saturating_sub(count);
             if unit.sacked_ns != 0 {
                 self.sacked = self.sacked.saturating_sub(count);
@@ -278,7 +304,8 @@ impl Sender {
                     }
                 }
                 let delivered_ns = if unit.sacked_ns != 0 { unit.sacked_ns } else { ack.time_ns };
-                let this = self.fates.on_delivered(unit, delivered_ns, head, filler, ack, self.rtt.min_s);
+                let before = if held > 0 && !head { filler } else { u64::MAX };
+                let this = self.fates.on_delivered(unit, delivered_ns, head, before, ack, self.rtt.min_s);
                 if let Some(order) = this.order {
                     self.delivered_order = self.delivered_order.max(order);
                     if head {
@@ -289,8 +316,15 @@ impl Sender {
                     self.on_eifel(ack, sink);
                 }
             }
+            // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
+            let least_ns = if self.rtt.min_s.is_finite() { (self.rtt.min_s * LEAST_ROUND_TRIP * 1e9) as i64 } else { 0 };
+            if !head && first_ns + least_ns <= self.held_ns {
+                held = held.saturating_sub(count);
+            }
             head = false;
         }
+        // one segment filled the hole, each of the others it released had brought a duplicate ACK
+        self.unexplained_acks = if self.sack { 0 } else { held };
         self.una = ack.ack;
         if !resent {
             if let Some(sent_ns) = oldest {
@@ -310,6 +344,21 @@ impl Sender {
         let window = ack.window.map(|w| w as f64 / f64::from(self.smss));
         self.rounds.acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
         self.settle(ack.time_ns, sink);
+    }
+
+    /// Without SACK: a stretch of resends is over, a round trip after the last of them, when everything is acknowledged
+    /// that was under way at the last duplicate ACK. The duplicate ACKs that nothing held explains were answers to copies
+    /// of data that had arrived (RFC 5681, 4.2: those are acknowledged at once), so as many resends were not needed.
+    fn close_epoch(&mut self, now_ns: i64) {
+        if self.sack || !self.fates.epoch_open() {
+            return;
+        }
+        let quiet_ns = self.fates.last_resend_ns + (self.rtt.srtt_s * EPOCH_ROUND_TRIPS * 1e9) as i64;
+        let explained = self.una >= self.held_to && !self.fates.resend_outstanding(self.una);
+        if self.episodes.phase == Phase::Open && explained && now_ns > quiet_ns {
+            self.fates.close_epoch(self.unexplained_acks, self.smss);
+            self.unexplained_acks = 0;
+        }
     }
 
     /// A transmission thought missing arrived after all.
@@ -339,6 +388,8 @@ impl Sender {
     /// The flow is over: everything is given out with what is known.
     pub fn finish(&mut self, sink: &mut dyn Sink) {
         self.close_episode(self.last_sent_ns.max(self.last_ack_ns), false, sink);
+        let old = self.unexplained_acks.saturating_sub(self.duplicate_acks);
+        self.fates.close_epoch(if self.sack { 0 } else { old }, self.smss);
         while let Some(unit) = self.board.units.pop_front() {
             self.fates.on_undelivered(unit);
         }

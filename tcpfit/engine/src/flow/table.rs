@@ -88,7 +88,8 @@ impl Tracker {
             None => self.open(key, segment),
         };
         let Some(connection) = self.slots[slot as usize].as_mut() else { return };
-        if connection.needs_hint() && !self.hosts.is_empty() {
+        let handshake = segment.has(crate::segment::flags::SYN);
+        if !handshake && connection.needs_hint() && !self.hosts.is_empty() {
             let hosts = &self.hosts;
             connection.hint(|address| hosts.get(address).is_some_and(|&votes| votes > 0));
         }
