@@ -25,7 +25,9 @@ const TIMER_SHARE: f64 = 0.85;
 /// Smoothed round trips that a timer runs at least.
 const TIMER_ROUND_TRIPS: f64 = 1.02;
 /// No timer runs shorter than this on any stack in use (RFC 6298 asks for 1 s, Linux takes 200 ms, FreeBSD 30 ms).
-const SHORTEST_TIMER_S: f64 = 0.15;
+pub const SHORTEST_TIMER_S: f64 = 0.15;
+/// Least timer that RFC 6298 (2.4) asks for.
+const RFC_FLOOR_S: f64 = 1.0;
 /// In recovery a resend without an ACK for this long was not answered to one.
 const RECOVERY_SILENCE_S: f64 = 0.05;
 /// Duplicate ACKs, or SACKed segments above, that trigger a fast retransmit (RFC 5681, 3.2).
@@ -44,6 +46,8 @@ pub struct Episodes {
     backoff: u32,
     /// Left edge when the last tail loss probe was sent.
     probe_una: u64,
+    /// Smoothed length of the first timers seen from start to end, the host's own floor included; 0 while none was.
+    timer_s: f64,
     pub recoveries: u64,
     pub timeouts: u64,
     pub probes: u64,
@@ -70,9 +74,31 @@ impl Default for Episodes {
             timer_una: u64::MAX,
             backoff: 0,
             probe_una: u64::MAX,
+            timer_s: 0.0,
             recoveries: 0,
             timeouts: 0,
             probes: 0,
+        }
+    }
+}
+
+impl Episodes {
+    /// Expiries of a doubling timer that fill a silence: after n of them RTO (2^n - 1) has passed (RFC 6298, 5.5). RTO is
+    /// what earlier first expiries took; before one was seen, the replayed timer or RFC 6298's floor of 1 s (2.4),
+    /// whichever divides the silence better.
+    pub fn expiries(&self, silence_s: f64, replayed_s: f64) -> usize {
+        let fit = |rto_s: f64| {
+            let n = (silence_s / rto_s + 1.0).log2().round().max(1.0);
+            (n as usize, (silence_s / (rto_s * (n.exp2() - 1.0))).ln().abs())
+        };
+        if self.timer_s > 0.0 {
+            return fit(self.timer_s).0;
+        }
+        let (replayed, floor) = (fit(replayed_s), fit(replayed_s.max(RFC_FLOOR_S)));
+        if floor.1 < replayed.1 {
+            floor.0
+        } else {
+            replayed.0
         }
     }
 }
@@ -258,6 +284,10 @@ impl Sender {
         self.episodes.backoff = if again { self.episodes.backoff + 1 } else { 0 };
         self.episodes.timer_una = self.una;
         self.episodes.timeouts += 1;
+        if !again && sent.frame != 0 {
+            let timer_s = &mut self.episodes.timer_s;
+            *timer_s = if *timer_s == 0.0 { q.timer_s } else { *timer_s + (q.timer_s - *timer_s) / 4.0 };
+        }
         sink.event(EventRow {
             flow: self.flow,
             time_ns: sent.time_ns,

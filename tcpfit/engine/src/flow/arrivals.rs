@@ -6,6 +6,7 @@
 //! a counter of the connection, the TCP timestamp (a segment with an older TSval than the newest data was sent before
 //! it), and time (an answer to a duplicate ACK needs a round trip).
 
+use crate::events::cause::SHORTEST_TIMER_S;
 use crate::events::reordering::Late;
 use crate::flow::ip_id::{IpId, Place};
 use crate::flow::scoreboard::segments;
@@ -20,6 +21,10 @@ const REMEMBERED: usize = 4096;
 const COPY_NS: i64 = 500_000;
 /// A copy made by the capture comes at once; one made on the path has to be sent on the last link after the original.
 const CAPTURE_COPY_NS: i64 = 50_000;
+/// Round trips that a silence lasts at least where the timer ends it.
+const TIMER_ROUND_TRIPS: f64 = 1.2;
+/// Round trips of silence before a tail loss probe (RFC 8985, 7.2: two; the smoothed one may be high).
+const PROBE_ROUND_TRIPS: f64 = 1.8;
 /// A hole without identifications longer than this is not filled with guesses (the capture started or stopped there).
 const LARGEST_GAP: u32 = 1000;
 
@@ -34,6 +39,17 @@ struct Missing {
     time_ns: i64,
     frame: u64,
     arrivals: u64,
+}
+
+/// A silence before a segment.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    start_ns: i64,
+    length_ns: i64,
+    /// Long enough for the retransmission timer.
+    timer: bool,
+    /// Expiries before the one that sent the segment.
+    lost_expiries: usize,
 }
 
 /// A data segment as it passed the capture point.
@@ -55,6 +71,8 @@ pub struct Arrivals {
     missing: VecDeque<Missing>,
     /// Identifications skipped and not yet explained by data.
     skipped: VecDeque<i64>,
+    /// The receiver sends data too, so that skipped identifications can be acknowledgements.
+    pub two_way: bool,
     /// Newest data by sending order.
     newest_tsval: Option<u32>,
     /// Last segment that passed, to know a copy.
@@ -120,6 +138,10 @@ impl Arrivals {
         }
         if passing.left >= sender.nxt {
             self.fill_gap(&passing, sender, sink);
+        } else {
+            self.lost_below(&passing, sender, sink);
+        }
+        if passing.left >= sender.nxt {
             self.send_new(&passing, sender);
         } else {
             self.below(passing, place, sender, sink);
@@ -184,8 +206,8 @@ impl Arrivals {
         });
     }
 
-    /// Puts the transmissions that are missing before `passing` into their place: first lost resends, then the new data
-    /// of the hole up to it.
+    /// Puts the transmissions that are missing before `passing` into their place: lost resends, the new data of the hole
+    /// up to it, and after a silence the tail that the timer or a probe sends again.
     fn fill_gap(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         let hole = passing.left - sender.nxt;
         let new = segments(hole, sender.smss);
@@ -195,17 +217,88 @@ impl Arrivals {
             sender.skip_to(passing.left);
             return;
         }
-        let resends = self.skipped.len().saturating_sub(new as usize);
-        self.lost_resends(resends, passing, sender, sink);
+        let spare = self.skipped.len().saturating_sub(new as usize);
+        let silence = self.silence(passing, sender);
+        let tail = spare > 0 && !self.two_way && (new == 0 || sender.sack) && silence.is_some();
+        if !tail {
+            self.lost_resends(spare, passing, sender, sink);
+        }
+        let sent_ns = if tail { sender.last_sent_ns } else { passing.time_ns };
+        self.missing_data(new, passing.left, sent_ns, passing, sender);
+        if let Some(silence) = silence.filter(|_| tail) {
+            // what passes now is itself sent again: its first copy was lost with the tail
+            let expiries = silence.lost_expiries.min(spare - 1);
+            self.missing_data(1, passing.right, sent_ns, passing, sender);
+            let smss = u64::from(sender.smss);
+            for _ in 1..spare - expiries {
+                self.missing_data(1, sender.nxt + smss, sent_ns, passing, sender);
+            }
+            self.expiries(expiries, &silence, passing, sender, sink);
+        }
+    }
+
+    /// A resend passes and identifications are missing before it: earlier expiries of the timer, the tail that was lost
+    /// before the timer ran out, or resends of the same recovery.
+    fn lost_below(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        let spare = self.skipped.len();
+        if spare == 0 {
+            return;
+        }
+        let Some(silence) = self.silence(passing, sender).filter(|s| !self.two_way && s.timer) else {
+            self.lost_resends(spare, passing, sender, sink);
+            return;
+        };
+        let expiries = silence.lost_expiries.min(spare);
+        let (sent_ns, smss) = (sender.last_sent_ns, u64::from(sender.smss));
+        for _ in 0..spare - expiries {
+            self.missing_data(1, sender.nxt + smss, sent_ns, passing, sender);
+        }
+        self.expiries(expiries, &silence, passing, sender, sink);
+    }
+
+    /// `count` new segments up to `right` that never passed.
+    fn missing_data(&mut self, count: u32, right: u64, time_ns: i64, passing: &Passing, sender: &mut Sender) {
         let smss = u64::from(sender.smss);
-        let mut left = sender.nxt;
-        for k in 0..new {
-            let right = if k + 1 == new { passing.left } else { left + smss };
+        for k in 0..count {
+            let left = sender.nxt;
+            let right = if k + 1 == count { right } else { left + smss };
             let index = self.skipped.pop_front();
             self.remember(index, left, passing, sender);
-            sender.send_new(&Sent { left, right, time_ns: passing.time_ns, frame: 0, tsval: 0, ip_id: 0 });
-            left = right;
+            sender.send_new(&Sent { left, right, time_ns, frame: 0, tsval: 0, ip_id: 0 });
         }
+    }
+
+    /// Resends of the timer that were lost too, at the times at which a timer that doubles ran out.
+    fn expiries(
+        &mut self,
+        count: usize,
+        silence: &Silence,
+        passing: &Passing,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) {
+        let Some((left, right)) = sender.head() else { return };
+        let first_ns = silence.length_ns as f64 / (2f64.powi(count as i32 + 1) - 1.0);
+        for k in 1..=count {
+            let time_ns = silence.start_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
+            let index = self.skipped.pop_front();
+            self.remember(index, left, passing, sender);
+            sender.send_again(&Sent { left, right, time_ns, frame: 0, tsval: 0, ip_id: 0 }, sink);
+        }
+    }
+
+    /// Whether nothing happened for so long before `passing` that a probe or the timer must have sent it.
+    fn silence(&self, passing: &Passing, sender: &Sender) -> Option<Silence> {
+        let start_ns = sender.last_sent_ns.max(sender.last_advance_ns);
+        let length_ns = passing.time_ns - start_ns;
+        let (length_s, srtt_s) = (length_ns as f64 / 1e9, sender.rtt.srtt_s);
+        if sender.order == 0 || srtt_s == 0.0 {
+            return None;
+        }
+        let timer = length_s >= SHORTEST_TIMER_S.max(TIMER_ROUND_TRIPS * srtt_s);
+        let probe = sender.sack && length_s >= PROBE_ROUND_TRIPS * srtt_s;
+        let lost_expiries = sender.episodes.expiries(length_s, sender.rtt.rto_s()).saturating_sub(1);
+        (timer || probe).then_some(Silence { start_ns, length_ns, timer, lost_expiries })
     }
 
     fn remember(&mut self, index: Option<i64>, left: u64, passing: &Passing, sender: &Sender) {
@@ -303,8 +396,6 @@ impl Arrivals {
                 }
             }
         }
-        let resends = self.skipped.len();
-        self.lost_resends(resends, &passing, sender, sink);
         // what lies above the highest byte is new (a resend may carry more than the original)
         let split = passing.right.min(sender.nxt);
         let again = Sent { right: split, ..Self::sent(&passing) };
@@ -354,6 +445,11 @@ impl Sender {
             lowest.get_or_insert(range);
         }
         lowest
+    }
+
+    /// The lowest unit outstanding.
+    fn head(&self) -> Option<(u64, u64)> {
+        self.board.units.front().map(|u| (u.left, u.right))
     }
 
     /// The guess that the transmission `order` carried the range at `left` was wrong.

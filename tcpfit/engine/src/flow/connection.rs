@@ -36,6 +36,17 @@ struct End {
     /// Least and largest window advertised after the handshake, in bytes as sent.
     window: Option<(u16, u16)>,
     ce: bool,
+    /// Identifications of the last two packets before the first data.
+    early_ids: [Option<u16>; 2],
+}
+
+impl End {
+    /// Remembers the identification of a packet before the flow begins: the counter runs through the handshake.
+    fn before_data(&mut self, segment: &Segment) {
+        if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
+            self.early_ids = [self.early_ids[1], Some(id)];
+        }
+    }
 }
 
 #[derive(Clone, Copy, Default)]
@@ -169,11 +180,7 @@ impl Connection {
         } else {
             self.client = Some(end);
         }
-        if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
-            if let Some(flow) = self.ends[end].direction.as_mut() {
-                flow.arrivals.on_other(Some(id));
-            }
-        }
+        self.ends[end].before_data(segment);
         if again && since_s > 0.1 && self.ends[end].direction.is_none() {
             // the handshake's timer is the sender's too (RFC 6298, 5.7); the flow begins with it
             self.open_flow(end, segment, numbers);
@@ -246,8 +253,12 @@ impl Connection {
         if segment.payload > 0 && self.ends[end].direction.is_none() {
             self.open_flow(end, segment, numbers);
         }
+        let two_way = self.ends[1 - end].direction.is_some();
         if let Some(flow) = self.ends[end].direction.as_mut() {
+            flow.arrivals.two_way = two_way;
             flow.on_segment(left, segment, sink);
+        } else {
+            self.ends[end].before_data(segment);
         }
         self.ends[end].fin |= segment.has(flags::FIN);
     }
@@ -272,13 +283,17 @@ impl Connection {
         if let Some(rtt_s) = position.round_trip_s() {
             sender.rtt.seed(rtt_s);
         }
+        let mut arrivals = Arrivals::default();
+        for id in self.ends[end].early_ids.into_iter().flatten() {
+            arrivals.on_other(Some(id));
+        }
         let mut acks = AckDelay::default();
         if vantage != Vantage::Sender {
             acks.way_ns = (position.halves_s[end].unwrap_or(0.0) * 1e9) as i64;
         }
         self.ends[end].direction = Some(Box::new(Flow {
             sender,
-            arrivals: Arrivals::default(),
+            arrivals,
             acks,
             first_ns: 0,
             last_ns: segment.time_ns,
