@@ -82,7 +82,7 @@ def _overview(flows: list[dict[str, Any]]) -> Table:
         counts, parameters = flow["counts"], flow["parameters"]
         table.add_row(
             str(flow["id"]),
-            f"{words.endpoint(flow['src'], flow['src_port'])}\n{words.endpoint(flow['dst'], flow['dst_port'])}",
+            "\n".join(words.short_endpoint(flow[end], flow[f"{end}_port"]) for end in ("src", "dst")),
             f"{words.seconds(flow['duration_s'])}\n{words.rate(flow['observed']['goodput_bps'])}",
             f"{counts['data_segments']}\n{_lost(flow)}",
             f"{words.number(parameters['p']['value'])}\n{words.seconds(parameters['rtt']['value'])}",

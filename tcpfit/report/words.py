@@ -83,6 +83,16 @@ def endpoint(address: str, port: int) -> str:
     return f"[{address}]:{port}" if ":" in address else f"{address}:{port}"
 
 
+def short_endpoint(address: str, port: int, width: int = 22) -> str:
+    """An endpoint that fits a column: a long address loses its middle."""
+    whole = endpoint(address, port)
+    room = width - (len(whole) - len(address))
+    if len(address) <= room:
+        return whole
+    tail = (room - 2) // 2
+    return endpoint(f"{address[: room - 2 - tail]}..{address[-tail:]}", port)
+
+
 def plural(count: int, noun: str) -> str:
     """1 flow, 2 flows."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
