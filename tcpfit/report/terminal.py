@@ -74,7 +74,7 @@ def _header(capture: dict[str, Any], out: Console) -> None:
 def _overview(flows: list[dict[str, Any]]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold", show_edge=False)
     table.add_column("flow", justify="right", no_wrap=True)
-    table.add_column("from\nto", overflow="fold", min_width=14)
+    table.add_column("from\nto", no_wrap=True, min_width=22)
     for heading in ("duration\ngoodput", "segments\nlost", "p\nRTT"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("verdict", max_width=28)
