@@ -23,8 +23,7 @@ ALLOWED = {
     "cli": {"analysis", "readers", "parameters", "models", "ranking", "report"},
 }
 FILES = {
-    part: sorted((ROOT / "tcpfit" / part).rglob("*.py")) if part not in ("analysis", "cli") else []
-    for part in ALLOWED
+    part: sorted((ROOT / "tcpfit" / part).rglob("*.py")) if part not in ("analysis", "cli") else [] for part in ALLOWED
 } | {"analysis": [ROOT / "tcpfit/analysis.py"], "cli": sorted((ROOT / "cli").glob("*.py"))}
 
 

@@ -72,7 +72,7 @@ def _header(capture: dict[str, Any], out: Console) -> None:
 
 
 def _overview(flows: list[dict[str, Any]]) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), header_style="bold", show_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False)
     table.add_column("flow", justify="right", no_wrap=True)
     table.add_column("from\nto", no_wrap=True, min_width=22)
     for heading in ("duration\ngoodput", "segments\nlost", "p\nRTT"):
