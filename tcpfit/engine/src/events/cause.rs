@@ -265,6 +265,7 @@ impl Sender {
     }
 
     fn open_episode(&mut self, phase: Phase, sent: &Sent, q: &Question, reason: Reason) {
+        let flight = self.flight();
         self.episodes.phase = phase;
         self.episodes.recover = self.nxt;
         self.episodes.order = self.order;
@@ -274,7 +275,7 @@ impl Sender {
             cause_frame: q.last.frame,
             left: sent.left,
             reason,
-            flight: self.flight(),
+            flight,
             resent: 0,
         });
     }

@@ -20,7 +20,7 @@ const REMEMBERED: usize = 4096;
 /// A copy made by the network or the capture comes within this, where only time can tell it from a resend.
 const COPY_NS: i64 = 500_000;
 /// A copy made by the capture comes at once; one made on the path has to be sent on the last link after the original.
-const CAPTURE_COPY_NS: i64 = 50_000;
+const CAPTURE_COPY_NS: i64 = 10_000;
 /// Round trips that a silence lasts at least where the timer ends it.
 const TIMER_ROUND_TRIPS: f64 = 1.2;
 /// Round trips of silence before a tail loss probe (RFC 8985, 7.2: two; the smoothed one may be high).
@@ -71,7 +71,7 @@ pub struct Arrivals {
     missing: VecDeque<Missing>,
     /// Identifications skipped and not yet explained by data.
     skipped: VecDeque<i64>,
-    /// The receiver sends data too, so that skipped identifications can be acknowledgements.
+    /// The receiver has sent data since the sender's last packet: a skipped identification can be an acknowledgement.
     pub two_way: bool,
     /// Newest data by sending order.
     newest_tsval: Option<u32>,
@@ -88,6 +88,15 @@ pub struct Arrivals {
 }
 
 impl Arrivals {
+    /// `counts` says that the host's identifications are known to count a connection's packets.
+    pub fn new(counts: bool) -> Self {
+        Self { id: if counts { IpId::trusted() } else { IpId::default() }, ..Self::default() }
+    }
+
+    pub fn counts(&self) -> bool {
+        self.id.dense()
+    }
+
     /// A packet of the sender without data: it takes an identification too.
     pub fn on_other(&mut self, ip_id: Option<u16>) {
         if let Some(Place::Newest { index, missing }) = ip_id.map(|id| self.id.observe(id, 1)) {

@@ -36,6 +36,8 @@ struct End {
     /// Least and largest window advertised after the handshake, in bytes as sent.
     window: Option<(u16, u16)>,
     ce: bool,
+    /// Other connections of the host have shown that its identifications count a connection's packets.
+    counts: bool,
     /// Identifications of the last two packets before the first data.
     early_ids: [Option<u16>; 2],
 }
@@ -127,6 +129,19 @@ impl Connection {
     /// End at the capture point, once the handshake or the first packets have told.
     pub fn local_address(&self) -> Option<Address> {
         Some(self.ends[self.position?.local_end()?].address)
+    }
+
+    /// Ends whose identifications count the connection's packets, as far as seen.
+    pub fn counting(&self) -> impl Iterator<Item = Address> + '_ {
+        let counts = |end: &&End| end.direction.as_ref().is_some_and(|flow| flow.arrivals.counts());
+        self.ends.iter().filter(counts).map(|end| end.address)
+    }
+
+    /// What other connections have shown of the hosts.
+    pub fn trust(&mut self, counts: impl Fn(&Address) -> bool) {
+        for end in &mut self.ends {
+            end.counts = counts(&end.address);
+        }
     }
 
     pub fn needs_hint(&self) -> bool {
@@ -253,10 +268,9 @@ impl Connection {
         if segment.payload > 0 && self.ends[end].direction.is_none() {
             self.open_flow(end, segment, numbers);
         }
-        let two_way = self.ends[1 - end].direction.is_some();
         if let Some(flow) = self.ends[end].direction.as_mut() {
-            flow.arrivals.two_way = two_way;
             flow.on_segment(left, segment, sink);
+            flow.arrivals.two_way = false;
         } else {
             self.ends[end].before_data(segment);
         }
@@ -283,7 +297,7 @@ impl Connection {
         if let Some(rtt_s) = position.round_trip_s() {
             sender.rtt.seed(rtt_s);
         }
-        let mut arrivals = Arrivals::default();
+        let mut arrivals = Arrivals::new(self.ends[end].counts);
         for id in self.ends[end].early_ids.into_iter().flatten() {
             arrivals.on_other(Some(id));
         }
@@ -325,6 +339,7 @@ impl Connection {
         }));
         let Some(unwrap) = self.ends[data_end].unwrap else { return };
         let Some(flow) = self.ends[data_end].direction.as_mut() else { return };
+        flow.arrivals.two_way |= segment.payload > 0;
         flow.on_ack(&unwrap, segment, scale, sink);
     }
 

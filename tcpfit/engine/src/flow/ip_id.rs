@@ -47,6 +47,11 @@ impl IpId {
         self.ordered() && self.ones * 10 >= self.steps * 8
     }
 
+    /// A counter already known to be the connection's own, from other connections of the host.
+    pub fn trusted() -> Self {
+        Self { steps: STEPS_NEEDED, ones: STEPS_NEEDED, forwards: STEPS_NEEDED, ..Self::default() }
+    }
+
     /// Takes the next packet of the direction; `segments` is 1 but for super-segments.
     pub fn observe(&mut self, id: u16, segments: u32) -> Place {
         let width = i64::from(segments.max(1));

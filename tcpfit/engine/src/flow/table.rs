@@ -37,6 +37,15 @@ impl Key {
     }
 }
 
+/// What connections have shown of a host.
+#[derive(Clone, Copy, Debug, Default)]
+struct Host {
+    /// Connections at whose end the capture was taken.
+    local: u32,
+    /// Connections whose identifications counted their packets.
+    counts: u32,
+}
+
 /// Follows every connection of a capture. The same tracker serves every reader.
 pub struct Tracker {
     numbers: Numbers,
@@ -47,7 +56,7 @@ pub struct Tracker {
     index: HashMap<Key, u32, foldhash::fast::RandomState>,
     /// Closed connections and when they may go.
     closing: VecDeque<(i64, u32, Key, u32)>,
-    hosts: HashMap<Address, i32, foldhash::fast::RandomState>,
+    hosts: HashMap<Address, Host, foldhash::fast::RandomState>,
     next_sweep_ns: i64,
 }
 
@@ -91,14 +100,21 @@ impl Tracker {
         let handshake = segment.has(crate::segment::flags::SYN);
         if !handshake && connection.needs_hint() && !self.hosts.is_empty() {
             let hosts = &self.hosts;
-            connection.hint(|address| hosts.get(address).is_some_and(|&votes| votes > 0));
+            connection.hint(|address| hosts.get(address).is_some_and(|host| host.local > 0));
         }
         let was_closed = connection.closed();
         connection.push(segment, &mut self.numbers, sink);
         if connection.closed() && !was_closed {
             let number = connection.number;
-            if let Some(address) = connection.local_address() {
-                self.vote(address);
+            let local = connection.local_address();
+            let counting: Vec<Address> = connection.counting().collect();
+            if let Some(host) = local.and_then(|address| self.host(address)) {
+                host.local += 1;
+            }
+            for address in counting {
+                if let Some(host) = self.host(address) {
+                    host.counts += 1;
+                }
             }
             self.closing.push_back((now_ns + LINGER_NS, slot, key, number));
         }
@@ -108,14 +124,18 @@ impl Tracker {
         self.slots.get(slot as usize)?.as_deref()
     }
 
-    fn vote(&mut self, address: Address) {
-        if self.hosts.len() < HOSTS || self.hosts.contains_key(&address) {
-            *self.hosts.entry(address).or_insert(0) += 1;
+    fn host(&mut self, address: Address) -> Option<&mut Host> {
+        if self.hosts.len() >= HOSTS && !self.hosts.contains_key(&address) {
+            return None;
         }
+        Some(self.hosts.entry(address).or_default())
     }
 
     fn open(&mut self, key: Key, segment: &Segment) -> u32 {
-        let connection = Box::new(Connection::new(self.next_connection, segment));
+        let mut connection = Box::new(Connection::new(self.next_connection, segment));
+        if !self.hosts.is_empty() {
+            connection.trust(|address| self.hosts.get(address).is_some_and(|host| host.counts > 1));
+        }
         self.next_connection += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
