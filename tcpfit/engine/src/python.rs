@@ -164,7 +164,7 @@ fn look(capture: &Capture, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     })
 }
 
-/// Lets Python handle the signal that broke off a read; keeps what the handler raised.
+/// Lets Python handle its signals while a read waits; keeps what their handler raised.
 fn interrupt(raised: Arc<Mutex<Option<PyErr>>>) -> Interrupt {
     Box::new(move || match Python::attach(|py| py.check_signals()) {
         Ok(()) => false,

@@ -365,20 +365,42 @@ fn records_across_block_borders() {
 }
 
 #[test]
-fn interrupted_reads_ask_whether_to_stop() {
-    struct Signal(u8);
-    impl std::io::Read for Signal {
-        fn read(&mut self, _: &mut [u8]) -> std::io::Result<usize> {
-            self.0 += 1;
-            assert!(self.0 < 5, "read on after the stop");
-            Err(std::io::ErrorKind::Interrupted.into())
+fn a_pipe_gives_its_bytes_and_can_be_stopped() {
+    struct Slow(Vec<u8>);
+    impl std::io::Read for Slow {
+        fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+            let Some(byte) = self.0.pop() else {
+                std::thread::park();
+                return Ok(0);
+            };
+            buffer[0] = byte;
+            Ok(1)
         }
     }
     let mut asked = 0;
-    let stop_at_third = Box::new(move || {
+    let stop_at_second = Box::new(move || {
         asked += 1;
-        asked == 3
+        asked == 2
     });
-    let opened = Input::from_reader(Box::new(Signal(0)), 0, stop_at_third);
-    assert!(opened.err().is_some_and(|error| input::is_stop(&error)));
+    let mut bytes = pcap(LITTLE, 0xa1b2_c3d4, &[(1, 5, b"abc")]);
+    bytes.reverse();
+    let pipe = pipe::Pipe::new(|| Ok(Slow(bytes)), stop_at_second).unwrap();
+    let mut capture = Capture::from_reader(pipe).unwrap();
+    assert_eq!(b"abc", capture.next().unwrap().unwrap().data);
+    assert!(matches!(capture.next(), Err(CaptureError::Stopped)));
+}
+
+#[test]
+fn a_pipe_ends_and_fails_as_its_reader_does() {
+    let pipe = pipe::Pipe::new(|| Ok(Cursor::new(sections())), Box::new(|| false)).unwrap();
+    let mut capture = Capture::from_reader(pipe).unwrap();
+    while capture.next().unwrap().is_some() {}
+    assert_eq!(6, capture.info().packets);
+    let failing = || Err::<Cursor<Vec<u8>>, _>(std::io::ErrorKind::PermissionDenied.into());
+    let pipe = pipe::Pipe::new(failing, Box::new(|| false)).unwrap();
+    assert!(Capture::from_reader(pipe)
+        .err()
+        .unwrap()
+        .to_string()
+        .contains("no permission"));
 }
