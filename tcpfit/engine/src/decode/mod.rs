@@ -11,7 +11,7 @@ mod tcp;
 pub use skip::{Skip, SkipCounts};
 
 use crate::capture::Packet;
-use crate::segment::{Address, Segment};
+use crate::segment::Segment;
 
 /// What the link layer carries.
 struct Network<'a> {
@@ -41,8 +41,9 @@ impl<'a> Network<'a> {
 
 /// What later layers need of the IP header.
 struct Datagram<'a> {
-    src: Address,
-    dst: Address,
+    /// As numbers, so that they stay in registers until the segment is written.
+    src: u128,
+    dst: u128,
     ip_id: Option<u16>,
     ttl: u8,
     ecn: u8,

@@ -29,8 +29,8 @@ pub(super) fn segment(packet: &Packet<'_>, direction: Direction, datagram: &Data
     Ok(Segment {
         frame: packet.frame,
         time_ns: packet.time_ns,
-        src: datagram.src,
-        dst: datagram.dst,
+        src: datagram.src.to_be_bytes(),
+        dst: datagram.dst.to_be_bytes(),
         sport: be16(header, 0),
         dport: be16(header, 2),
         seq: be32(header, 4),
