@@ -18,7 +18,7 @@ import pytest
 
 from tcpfit import engine
 from tcpfit.exceptions import CaptureError, InvalidParameter, TcpfitError
-from tcpfit.schema import SEGMENTS, polars_schema
+from tcpfit.schema import SEGMENTS, TABLES, polars_schema
 
 ROOT = Path(__file__).resolve().parents[1]
 REAL_CAPTURES = sorted((ROOT / ".." / "shared" / "captures").glob("*.pcap"))
@@ -413,6 +413,12 @@ def test_what_is_no_table_of_segments_is_named(write):
     tracker.finish()
     with pytest.raises(InvalidParameter, match="finished"):
         tracker.finish()
+
+
+def test_tables_have_the_dtypes_of_the_schema_as_they_come(write):
+    result = engine.analyze(four_ports(write), segments=True)
+    for name in TABLES:
+        assert polars_schema(name) == pl.DataFrame(getattr(result, name)).schema
 
 
 def test_streams_can_be_read_twice(write):

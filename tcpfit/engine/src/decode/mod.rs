@@ -71,8 +71,16 @@ mod protocol {
 }
 
 /// Decodes one packet; what is no TCP segment is skipped with a reason.
-#[inline]
 pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
+    let mut segment = Segment::default();
+    decode_into(packet, &mut segment)?;
+    Ok(segment)
+}
+
+/// As `decode`, into a segment that is used again: moving one just written costs as much as decoding it, for the
+/// processor cannot forward many small stores to the wide loads of a copy. After `Err` the segment is meaningless.
+#[inline]
+pub fn decode_into(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
     let mut direction = packet.direction;
     let network = link::network(packet, &mut direction)?;
     let data = network.data;
@@ -95,7 +103,7 @@ pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
         datagram.length = datagram.length.min(limit.saturating_sub(headers));
     }
     match datagram.protocol {
-        protocol::TCP => tcp::segment(packet, direction, &datagram),
+        protocol::TCP => tcp::segment(packet, direction, &datagram, segment),
         other => Err(Skip::of_protocol(other)),
     }
 }

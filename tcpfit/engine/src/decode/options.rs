@@ -15,35 +15,33 @@ const FIXED_HEADER: usize = 20;
 
 /// Options of a header of `header_length` bytes (at least 20), of which `data` may hold fewer.
 #[inline]
-pub(super) fn parse(data: &[u8], header_length: usize) -> Options {
+pub(super) fn parse(data: &[u8], header_length: usize, options: &mut Options) {
+    *options = Options::default();
     if header_length == FIXED_HEADER {
-        return Options::default();
+        return;
     }
     let captured = data.get(FIXED_HEADER..).unwrap_or_default();
     let area = header_length - FIXED_HEADER;
     // what most segments of a connection with timestamps carry (RFC 7323, appendix A)
     if let (12, [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, values @ ..]) = (area, captured) {
         if values.len() >= 8 {
-            return Options {
-                timestamps: Some((be32(values, 0), be32(values, 4))),
-                ..Options::default()
-            };
+            options.timestamps = Some((be32(values, 0), be32(values, 4)));
+            return;
         }
     }
-    any(captured, area)
+    any(captured, area, options);
 }
 
 #[inline(never)]
-fn any(captured: &[u8], area: usize) -> Options {
-    let mut options = Options::default();
+fn any(captured: &[u8], area: usize, options: &mut Options) {
     let mut rest = &captured[..captured.len().min(area)];
     loop {
         let (kind, length) = match rest {
             [] => {
                 options.incomplete = captured.len() < area;
-                return options;
+                return;
             }
-            [END, ..] => return options,
+            [END, ..] => return,
             [NO_OPERATION, after @ ..] => {
                 rest = after;
                 continue;
@@ -51,13 +49,13 @@ fn any(captured: &[u8], area: usize) -> Options {
             [kind, length, ..] => (*kind, usize::from(*length)),
             [_] => {
                 options.incomplete = true;
-                return options;
+                return;
             }
         };
         // a length counts its own two octets; less would not move on, more leads outside
         let Some(value) = rest.get(2..length) else {
             options.incomplete = true;
-            return options;
+            return;
         };
         rest = &rest[length..];
         match (kind, value.len()) {
@@ -65,7 +63,7 @@ fn any(captured: &[u8], area: usize) -> Options {
             (WINDOW_SCALE, 1) => options.window_scale = Some(value[0]),
             (SACK_PERMITTED, 0) => options.sack_permitted = true,
             (TIMESTAMPS, 8) => options.timestamps = Some((be32(value, 0), be32(value, 4))),
-            (SACK, _) => sack(&mut options, value),
+            (SACK, _) => sack(options, value),
             _ => {}
         }
     }
