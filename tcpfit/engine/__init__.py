@@ -12,7 +12,10 @@ __all__ = ["Result", "Tracker", "analyze", "frames"]
 
 def frames(result: Result) -> dict[str, pl.DataFrame]:
     """Tables of a result by name, with exactly the dtypes of `tcpfit.schema`; `segments` only if it was asked for."""
+    # the engine gives Enums in the form of polars 2; the cast keeps the promise for other versions
     streams = {name: getattr(result, name) for name in ("flows", "events", "rounds", "segments")}
     return {
-        name: pl.DataFrame(stream).cast(dict(polars_schema(name))) for name, stream in streams.items() if stream is not None
+        name: pl.DataFrame(stream).cast(dict(polars_schema(name)))
+        for name, stream in streams.items()
+        if stream is not None
     }

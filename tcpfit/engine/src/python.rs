@@ -14,10 +14,11 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::analysis::{Analysis, Selection};
 use crate::capture::{link_type, Capture, CaptureError, Info, Interrupt};
-use crate::decode::{decode, SkipCounts};
+use crate::decode::{decode_into, SkipCounts};
 use crate::filter::Filter;
 use crate::flow::Settings;
 use crate::rows::Vantage;
+use crate::segment::Segment;
 use crate::tables::{read_segments, Table, Tables};
 
 mod exceptions {
@@ -127,6 +128,7 @@ fn read_capture(path: &str, mut analysis: Analysis, progress: Option<&Py<PyAny>>
     };
     let mut capture = Capture::open_interruptible(path, interrupt(raised.clone())).map_err(failed)?;
     let mut skipped = SkipCounts::default();
+    let mut segment = Segment::default();
     let mut looked = Instant::now();
     loop {
         let Some(packet) = capture.next().map_err(failed)? else {
@@ -135,8 +137,8 @@ fn read_capture(path: &str, mut analysis: Analysis, progress: Option<&Py<PyAny>>
         if packet.frame == 1 {
             analysis.starts_at(packet.time_ns);
         }
-        match decode(&packet) {
-            Ok(segment) => analysis.push(&segment),
+        match decode_into(&packet, &mut segment) {
+            Ok(()) => analysis.push(&segment),
             Err(skip) => skipped.add(skip),
         }
         if packet.frame % PACKETS_A_LOOK == 0 && looked.elapsed() >= PROGRESS_EVERY {
@@ -164,7 +166,7 @@ fn look(capture: &Capture, progress: Option<&Py<PyAny>>) -> PyResult<()> {
     })
 }
 
-/// Lets Python handle the signal that broke off a read; keeps what the handler raised.
+/// Lets Python handle its signals while a read waits; keeps what their handler raised.
 fn interrupt(raised: Arc<Mutex<Option<PyErr>>>) -> Interrupt {
     Box::new(move || match Python::attach(|py| py.check_signals()) {
         Ok(()) => false,

@@ -51,7 +51,7 @@ impl Options {
 }
 
 /// One TCP segment as it passed the capture point.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// Number of the packet in its capture, from 1, as Wireshark counts (packets of every protocol count).
     pub frame: u64,

@@ -6,9 +6,10 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
+use super::pipe::Pipe;
 use super::CaptureError;
 
-/// Called when a read was interrupted by a signal; `true` ends the run.
+/// Asked again and again while a read waits for a pipe; `true` ends the run.
 pub type Interrupt = Box<dyn FnMut() -> bool + Send>;
 
 /// Bytes handed to a decompressor at a time.
@@ -52,7 +53,7 @@ impl Position {
     }
 }
 
-/// Marks the error that the interrupt hook asked for, so that it is told apart from a failed read.
+/// Marks the error that the interrupt hook asks for, so that it is told apart from a failed read.
 #[derive(Debug)]
 pub struct Stopped;
 
@@ -68,13 +69,12 @@ pub fn is_stop(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
 }
 
-struct Counted {
-    inner: Box<dyn Read + Send>,
+struct Counted<R> {
+    inner: R,
     position: Position,
-    interrupt: Interrupt,
 }
 
-impl Read for Counted {
+impl<R: Read> Read for Counted<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             match self.inner.read(buffer) {
@@ -82,11 +82,7 @@ impl Read for Counted {
                     self.position.0.fetch_add(n as u64, Ordering::Relaxed);
                     return Ok(n);
                 }
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {
-                    if (self.interrupt)() {
-                        return Err(io::Error::other(Stopped));
-                    }
-                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
@@ -105,30 +101,30 @@ pub struct Input {
 impl Input {
     /// Opens a file by its path; `-` is standard input.
     pub fn open(path: &str, interrupt: Interrupt) -> Result<Self, CaptureError> {
-        let rejected = |sentence: String| CaptureError::Rejected(format!("{}: {sentence}", place(path)));
+        let failed = |error: io::Error| open_failed(path, &error);
         if path == "-" {
-            return Self::from_reader(Box::new(io::stdin()), 0, interrupt).map_err(|error| read_failed(path, &error));
+            let pipe = Pipe::new(|| Ok(io::stdin()), interrupt).map_err(failed)?;
+            return Self::from_reader(pipe, 0).map_err(failed);
         }
-        let file = File::open(path).map_err(|error| match error.kind() {
-            io::ErrorKind::NotFound => rejected("no such file; check the path".into()),
-            io::ErrorKind::PermissionDenied => rejected("no permission to read it; check its mode and owner".into()),
-            _ => rejected(format!("cannot be opened ({error})")),
-        })?;
-        let metadata = file.metadata().map_err(|error| read_failed(path, &error))?;
+        let metadata = std::fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
-            return Err(rejected("a directory, not a capture; give the captures in it".into()));
+            return Err(rejected(path, "a directory, not a capture; give the captures in it"));
         }
-        let size = if metadata.is_file() { metadata.len() } else { 0 };
-        Self::from_reader(Box::new(file), size, interrupt).map_err(|error| read_failed(path, &error))
+        if metadata.is_file() {
+            let file = File::open(path).map_err(failed)?;
+            return Self::from_reader(file, metadata.len()).map_err(failed);
+        }
+        let name = path.to_owned();
+        let pipe = Pipe::new(move || File::open(name), interrupt).map_err(failed)?;
+        Self::from_reader(pipe, 0).map_err(failed)
     }
 
     /// Takes any stream of bytes, compressed or not.
-    pub fn from_reader(inner: Box<dyn Read + Send>, size: u64, interrupt: Interrupt) -> io::Result<Self> {
+    pub fn from_reader(inner: impl Read + Send + 'static, size: u64) -> io::Result<Self> {
         let position = Position::default();
         let mut counted = Counted {
             inner,
             position: position.clone(),
-            interrupt,
         };
         let mut head = Vec::with_capacity(4);
         (&mut counted).take(4).read_to_end(&mut head)?;
@@ -161,16 +157,22 @@ fn zstd(compressed: impl BufRead + Send + 'static) -> io::Result<impl Read + Sen
 }
 
 /// How an error names the input.
-pub fn place(path: &str) -> &str {
+fn place(path: &str) -> &str {
     match path {
         "-" => "standard input",
         path => path,
     }
 }
 
-pub fn read_failed(path: &str, error: &io::Error) -> CaptureError {
-    if is_stop(error) {
-        return CaptureError::Stopped;
+pub fn rejected(path: &str, sentence: impl fmt::Display) -> CaptureError {
+    CaptureError::Rejected(format!("{}: {sentence}", place(path)))
+}
+
+pub fn open_failed(path: &str, error: &io::Error) -> CaptureError {
+    match error.kind() {
+        _ if is_stop(error) => CaptureError::Stopped,
+        io::ErrorKind::NotFound => rejected(path, "no such file; check the path"),
+        io::ErrorKind::PermissionDenied => rejected(path, "no permission to read it; check its mode and owner"),
+        _ => rejected(path, format_args!("cannot be read ({error})")),
     }
-    CaptureError::Rejected(format!("{}: cannot be read ({error})", place(path)))
 }

@@ -8,6 +8,7 @@ mod interface;
 pub mod link_type;
 mod pcap;
 mod pcapng;
+mod pipe;
 mod record;
 mod warnings;
 
@@ -73,19 +74,19 @@ impl Capture {
         Self::open_interruptible(path, Box::new(|| false))
     }
 
-    /// As `open`; `interrupt` is asked whenever a signal breaks off a read.
+    /// As `open`; `interrupt` is asked again and again while a read waits for a pipe.
     pub fn open_interruptible(path: &str, interrupt: Interrupt) -> Result<Self, CaptureError> {
         Self::from_input(Input::open(path, interrupt)?, path)
     }
 
     /// Reads a capture from any stream.
     pub fn from_reader(reader: impl std::io::Read + Send + 'static) -> Result<Self, CaptureError> {
-        let input = Input::from_reader(Box::new(reader), 0, Box::new(|| false));
-        Self::from_input(input.map_err(|error| input::read_failed("capture", &error))?, "capture")
+        let input = Input::from_reader(reader, 0).map_err(|error| input::open_failed("capture", &error))?;
+        Self::from_input(input, "capture")
     }
 
     fn from_input(input: Input, path: &str) -> Result<Self, CaptureError> {
-        let rejected = |sentence: String| CaptureError::Rejected(format!("{}: {sentence}", input::place(path)));
+        let rejected = |sentence: String| input::rejected(path, sentence);
         let mut block = Block::new(input.reader);
         let head = block.peek(format::HEAD);
         let head = &head[..head.len().min(format::HEAD)];

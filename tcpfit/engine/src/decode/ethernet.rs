@@ -1,6 +1,6 @@
 //! Ethernet and what may stand between it and IP: VLAN tags in any depth, PPPoE, MPLS.
 
-use super::{be16, link, Network, Skip};
+use super::{be16, link, Network, Skip, Version};
 
 const HEADER: usize = 14;
 
@@ -26,20 +26,28 @@ pub(super) fn frame(data: &[u8]) -> Result<Network<'_>, Skip> {
 pub(super) fn ether_type(mut kind: u16, mut rest: &[u8]) -> Result<Network<'_>, Skip> {
     loop {
         match kind {
-            IPV4 => return Ok(Network::Ipv4(rest)),
-            IPV6 => return Ok(Network::Ipv6(rest)),
+            IPV4 => return Ok(Network::new(Version::Four, rest)),
+            IPV6 => return Ok(Network::new(Version::Six, rest)),
             VLAN | QINQ | QINQ_OLD => {
                 let (tag, inner) = rest.split_first_chunk::<4>().ok_or(Skip::TruncatedHeader)?;
                 kind = be16(tag, 2);
                 rest = inner;
             }
-            // version and type, code, session, length (RFC 2516, 4), then PPP
-            PPPOE_SESSION => return link::ppp(rest.get(6..).ok_or(Skip::TruncatedHeader)?),
+            PPPOE_SESSION => return pppoe(rest),
             MPLS | MPLS_MULTICAST => return mpls(rest),
             ARP => return Err(Skip::Arp),
             _ => return Err(Skip::NotIp),
         }
     }
+}
+
+/// Version and type, code, session, length (RFC 2516, 4), then PPP.
+fn pppoe(data: &[u8]) -> Result<Network<'_>, Skip> {
+    let (header, inner) = data.split_first_chunk::<6>().ok_or(Skip::TruncatedHeader)?;
+    let mut network = link::ppp(inner)?;
+    let protocol_field = inner.len() - network.data.len();
+    network.limit = Some(u32::from(be16(header, 4)).saturating_sub(protocol_field as u32));
+    Ok(network)
 }
 
 /// Labels up to the bottom of the stack (RFC 3032, 2.1). What follows is not announced: IP shows in its version.
@@ -49,7 +57,7 @@ fn mpls(mut rest: &[u8]) -> Result<Network<'_>, Skip> {
         rest = inner;
         let bottom = label[2] & 1 == 1;
         if bottom {
-            return Ok(Network::Either(rest));
+            return Ok(Network::new(Version::InHeader, rest));
         }
     }
 }

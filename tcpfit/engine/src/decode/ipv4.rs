@@ -1,7 +1,6 @@
 //! IPv4 (RFC 791).
 
-use super::{be16, Datagram, Skip};
-use crate::segment::{Address, V4_MAPPED};
+use super::{be16, be32, Datagram, Skip};
 
 const SMALLEST: usize = 20;
 const MORE_FRAGMENTS: u16 = 0x2000;
@@ -27,8 +26,8 @@ pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> 
         return Err(Skip::IpFragment);
     }
     Ok(Datagram {
-        src: mapped(&header[12..16]),
-        dst: mapped(&header[16..20]),
+        src: mapped(be32(header, 12)),
+        dst: mapped(be32(header, 16)),
         ip_id: Some(be16(header, 4)),
         ttl: header[8],
         ecn: header[1] & 3,
@@ -38,10 +37,9 @@ pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> 
     })
 }
 
+/// The IPv4-mapped address as a number.
 #[inline]
-fn mapped(v4: &[u8]) -> Address {
-    let mut address = [0; 16];
-    address[..12].copy_from_slice(&V4_MAPPED);
-    address[12..].copy_from_slice(v4);
-    address
+fn mapped(v4: u32) -> u128 {
+    const PREFIX: u128 = 0xffff << 32;
+    PREFIX | u128::from(v4)
 }

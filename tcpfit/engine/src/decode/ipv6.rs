@@ -1,7 +1,6 @@
 //! IPv6 and its extension headers (RFC 8200).
 
-use super::{be16, protocol, Datagram, Skip};
-use crate::segment::Address;
+use super::{be16, be32, protocol, Datagram, Skip};
 
 const HEADER: usize = 40;
 
@@ -17,38 +16,49 @@ pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> 
         0 => on_wire.saturating_sub(HEADER as u32),
         length => u32::from(length),
     };
-    let mut datagram = Datagram {
+    let mut upper = Upper {
+        protocol: header[6],
+        length,
+        data: rest,
+    };
+    if upper.protocol != protocol::TCP {
+        upper = extensions(upper)?;
+    }
+    Ok(Datagram {
         src: address(&header[8..24]),
         dst: address(&header[24..40]),
         ip_id: None,
         ttl: header[7],
         ecn: (header[1] >> 4) & 3,
-        protocol: header[6],
-        length,
-        data: rest,
-    };
-    if datagram.protocol != protocol::TCP {
-        extensions(&mut datagram)?;
-    }
-    Ok(datagram)
+        protocol: upper.protocol,
+        length: upper.length,
+        data: upper.data,
+    })
+}
+
+/// What follows a header: its protocol, its length on the wire and its bytes.
+struct Upper<'a> {
+    protocol: u8,
+    length: u32,
+    data: &'a [u8],
 }
 
 /// Passes over extension headers; each takes at least 8 bytes, so it ends.
 #[cold]
-fn extensions(datagram: &mut Datagram<'_>) -> Result<(), Skip> {
+fn extensions(mut upper: Upper<'_>) -> Result<Upper<'_>, Skip> {
     loop {
-        let length = match datagram.protocol {
+        let length = match upper.protocol {
             protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
-                let header = datagram.data.get(..2).ok_or(Skip::TruncatedHeader)?;
+                let header = upper.data.get(..2).ok_or(Skip::TruncatedHeader)?;
                 (usize::from(header[1]) + 1) * 8
             }
             // counted in 4 octets, less 2 (RFC 4302, 2.2)
             protocol::AUTHENTICATION => {
-                let header = datagram.data.get(..2).ok_or(Skip::TruncatedHeader)?;
+                let header = upper.data.get(..2).ok_or(Skip::TruncatedHeader)?;
                 (usize::from(header[1]) + 2) * 4
             }
             protocol::FRAGMENT => {
-                let header = datagram.data.get(..8).ok_or(Skip::TruncatedHeader)?;
+                let header = upper.data.get(..8).ok_or(Skip::TruncatedHeader)?;
                 // offset 0 and no more to come: a whole packet all the same (RFC 6946)
                 let atomic = be16(header, 2) & 0xfff9 == 0;
                 if !atomic {
@@ -56,18 +66,20 @@ fn extensions(datagram: &mut Datagram<'_>) -> Result<(), Skip> {
                 }
                 8
             }
-            _ => return Ok(()),
+            _ => return Ok(upper),
         };
-        let header = datagram.data.get(..length).ok_or(Skip::TruncatedHeader)?;
-        datagram.protocol = header[0];
-        datagram.data = &datagram.data[length..];
-        datagram.length = datagram.length.checked_sub(length as u32).ok_or(Skip::BadIpHeader)?;
+        let (header, data) = upper.data.split_at_checked(length).ok_or(Skip::TruncatedHeader)?;
+        let remaining = upper.length.checked_sub(length as u32).ok_or(Skip::BadIpHeader)?;
+        upper = Upper {
+            protocol: header[0],
+            length: remaining,
+            data,
+        };
     }
 }
 
 #[inline]
-fn address(bytes: &[u8]) -> Address {
-    let mut address = [0; 16];
-    address.copy_from_slice(bytes);
-    address
+fn address(bytes: &[u8]) -> u128 {
+    let high = u128::from(be32(bytes, 0)) << 96 | u128::from(be32(bytes, 4)) << 64;
+    high | u128::from(be32(bytes, 8)) << 32 | u128::from(be32(bytes, 12))
 }

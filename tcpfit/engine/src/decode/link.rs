@@ -1,6 +1,6 @@
 //! Link layers other than Ethernet: Linux cooked, BSD loopback, PPP, raw IP.
 
-use super::{be16, ethernet, Network, Skip};
+use super::{be16, ethernet, Network, Skip, Version};
 use crate::capture::{link_type, Packet};
 use crate::segment::Direction;
 
@@ -10,9 +10,9 @@ pub(super) fn network<'a>(packet: &Packet<'a>, direction: &mut Direction) -> Res
     let data = packet.data;
     match packet.link_type {
         link_type::ETHERNET => ethernet::frame(data),
-        link_type::RAW | link_type::RAW_BSD | link_type::RAW_OPENBSD => Ok(Network::Either(data)),
-        link_type::IPV4 => Ok(Network::Ipv4(data)),
-        link_type::IPV6 => Ok(Network::Ipv6(data)),
+        link_type::RAW | link_type::RAW_BSD | link_type::RAW_OPENBSD => Ok(Network::new(Version::InHeader, data)),
+        link_type::IPV4 => Ok(Network::new(Version::Four, data)),
+        link_type::IPV6 => Ok(Network::new(Version::Six, data)),
         link_type::LINUX_SLL => cooked(data, direction),
         link_type::LINUX_SLL2 => cooked_v2(data, direction),
         link_type::NULL | link_type::LOOP => loopback(data),
@@ -52,9 +52,9 @@ fn loopback(data: &[u8]) -> Result<Network<'_>, Skip> {
     // families are small numbers, so either order can be told from the other
     let family = u32::from_be_bytes(*family);
     match if family > 0xffff { family.swap_bytes() } else { family } {
-        2 => Ok(Network::Ipv4(rest)),
+        2 => Ok(Network::new(Version::Four, rest)),
         // AF_INET6 of Linux; NetBSD and OpenBSD; FreeBSD; macOS
-        10 | 24 | 28 | 30 => Ok(Network::Ipv6(rest)),
+        10 | 24 | 28 | 30 => Ok(Network::new(Version::Six, rest)),
         _ => Err(Skip::NotIp),
     }
 }
@@ -67,8 +67,8 @@ fn ppp_hdlc(data: &[u8]) -> Result<Network<'_>, Skip> {
 /// The PPP protocol field, which may be compressed to one octet (RFC 1661, 6.5).
 pub(super) fn ppp(data: &[u8]) -> Result<Network<'_>, Skip> {
     match data {
-        [0x00, 0x21, rest @ ..] | [0x21, rest @ ..] => Ok(Network::Ipv4(rest)),
-        [0x00, 0x57, rest @ ..] | [0x57, rest @ ..] => Ok(Network::Ipv6(rest)),
+        [0x00, 0x21, rest @ ..] | [0x21, rest @ ..] => Ok(Network::new(Version::Four, rest)),
+        [0x00, 0x57, rest @ ..] | [0x57, rest @ ..] => Ok(Network::new(Version::Six, rest)),
         [_, _, ..] => Err(Skip::NotIp),
         _ => Err(Skip::TruncatedHeader),
     }

@@ -11,20 +11,39 @@ mod tcp;
 pub use skip::{Skip, SkipCounts};
 
 use crate::capture::Packet;
-use crate::segment::{Address, Segment};
+use crate::segment::Segment;
 
-/// What the link layer carries, with what follows its header.
-enum Network<'a> {
-    Ipv4(&'a [u8]),
-    Ipv6(&'a [u8]),
-    /// The IP version stands in the first nibble.
-    Either(&'a [u8]),
+/// What the link layer carries.
+struct Network<'a> {
+    version: Version,
+    data: &'a [u8],
+    /// Bytes of `data` on the wire, where the link layer says so: devices that pad packets correct it but not IP's length.
+    limit: Option<u32>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Four,
+    Six,
+    /// It stands in the first nibble of the header.
+    InHeader,
+}
+
+impl<'a> Network<'a> {
+    fn new(version: Version, data: &'a [u8]) -> Self {
+        Self {
+            version,
+            data,
+            limit: None,
+        }
+    }
 }
 
 /// What later layers need of the IP header.
 struct Datagram<'a> {
-    src: Address,
-    dst: Address,
+    /// As numbers, so that they stay in registers until the segment is written.
+    src: u128,
+    dst: u128,
     ip_id: Option<u16>,
     ttl: u8,
     ecn: u8,
@@ -52,26 +71,39 @@ mod protocol {
 }
 
 /// Decodes one packet; what is no TCP segment is skipped with a reason.
-#[inline]
 pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
+    let mut segment = Segment::default();
+    decode_into(packet, &mut segment)?;
+    Ok(segment)
+}
+
+/// As `decode`, into a segment that is used again: moving one just written costs as much as decoding it, for the
+/// processor cannot forward many small stores to the wide loads of a copy. After `Err` the segment is meaningless.
+#[inline]
+pub fn decode_into(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
     let mut direction = packet.direction;
     let network = link::network(packet, &mut direction)?;
-    // a header that leaves out its length, as offloading does, means up to the end of the frame
+    let data = network.data;
     let captured = packet.data.len();
-    let wire = packet.wire_len.max(captured as u32);
-    let on_wire = |rest: &[u8]| wire - (captured - rest.len()) as u32;
-    let datagram = match network {
-        Network::Ipv4(data) => ipv4::datagram(data, on_wire(data))?,
-        Network::Ipv6(data) => ipv6::datagram(data, on_wire(data))?,
-        Network::Either(data) => match data.first().map(|byte| byte >> 4) {
-            Some(4) => ipv4::datagram(data, on_wire(data))?,
-            Some(6) => ipv6::datagram(data, on_wire(data))?,
-            Some(_) => return Err(Skip::NotIp),
-            None => return Err(Skip::TruncatedHeader),
-        },
+    // a header that leaves out its length, as offloading does, means up to the end of the frame
+    let on_wire = packet.wire_len.max(captured as u32) - (captured - data.len()) as u32;
+    let version = match (network.version, data.first()) {
+        (Version::InHeader, Some(byte)) if byte >> 4 == 4 => Version::Four,
+        (Version::InHeader, Some(byte)) if byte >> 4 == 6 => Version::Six,
+        (known, _) => known,
     };
+    let mut datagram = match version {
+        Version::Four => ipv4::datagram(data, on_wire)?,
+        Version::Six => ipv6::datagram(data, on_wire)?,
+        Version::InHeader if data.is_empty() => return Err(Skip::TruncatedHeader),
+        Version::InHeader => return Err(Skip::NotIp),
+    };
+    if let Some(limit) = network.limit {
+        let headers = (data.len() - datagram.data.len()) as u32;
+        datagram.length = datagram.length.min(limit.saturating_sub(headers));
+    }
     match datagram.protocol {
-        protocol::TCP => tcp::segment(packet, direction, &datagram),
+        protocol::TCP => tcp::segment(packet, direction, &datagram, segment),
         other => Err(Skip::of_protocol(other)),
     }
 }

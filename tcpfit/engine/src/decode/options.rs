@@ -15,10 +15,10 @@ const FIXED_HEADER: usize = 20;
 
 /// Options of a header of `header_length` bytes (at least 20), of which `data` may hold fewer.
 #[inline]
-pub(super) fn parse(data: &[u8], header_length: usize) -> Options {
-    let mut options = Options::default();
+pub(super) fn parse(data: &[u8], header_length: usize, options: &mut Options) {
+    *options = Options::default();
     if header_length == FIXED_HEADER {
-        return options;
+        return;
     }
     let captured = data.get(FIXED_HEADER..).unwrap_or_default();
     let area = header_length - FIXED_HEADER;
@@ -26,15 +26,14 @@ pub(super) fn parse(data: &[u8], header_length: usize) -> Options {
     if let (12, [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, values @ ..]) = (area, captured) {
         if values.len() >= 8 {
             options.timestamps = Some((be32(values, 0), be32(values, 4)));
-            return options;
+            return;
         }
     }
-    any(&mut options, captured, area);
-    options
+    any(captured, area, options);
 }
 
 #[inline(never)]
-fn any(options: &mut Options, captured: &[u8], area: usize) {
+fn any(captured: &[u8], area: usize, options: &mut Options) {
     let mut rest = &captured[..captured.len().min(area)];
     loop {
         let (kind, length) = match rest {

@@ -10,7 +10,12 @@ const SMALLEST: usize = 20;
 const NEEDED: usize = 16;
 
 #[inline]
-pub(super) fn segment(packet: &Packet<'_>, direction: Direction, datagram: &Datagram<'_>) -> Result<Segment, Skip> {
+pub(super) fn segment(
+    packet: &Packet<'_>,
+    direction: Direction,
+    datagram: &Datagram<'_>,
+    segment: &mut Segment,
+) -> Result<(), Skip> {
     // padding of short Ethernet frames lies beyond the IP length
     let within = datagram.data.len().min(datagram.length as usize);
     let data = &datagram.data[..within];
@@ -26,24 +31,23 @@ pub(super) fn segment(packet: &Packet<'_>, direction: Direction, datagram: &Data
     let Some(payload) = datagram.length.checked_sub(header_length as u32) else {
         return Err(Skip::BadTcpHeader);
     };
-    Ok(Segment {
-        frame: packet.frame,
-        time_ns: packet.time_ns,
-        src: datagram.src,
-        dst: datagram.dst,
-        sport: be16(header, 0),
-        dport: be16(header, 2),
-        seq: be32(header, 4),
-        ack: be32(header, 8),
-        flags: offset_and_flags & 0x1ff,
-        window: be16(header, 14),
-        payload,
-        wire_bytes: packet.wire_len,
-        ip_id: datagram.ip_id,
-        ttl: datagram.ttl,
-        ecn: datagram.ecn,
-        checksum: data.get(16..18).map_or(0, |field| be16(field, 0)),
-        direction,
-        options: options::parse(data, header_length),
-    })
+    segment.frame = packet.frame;
+    segment.time_ns = packet.time_ns;
+    segment.src = datagram.src.to_be_bytes();
+    segment.dst = datagram.dst.to_be_bytes();
+    segment.sport = be16(header, 0);
+    segment.dport = be16(header, 2);
+    segment.seq = be32(header, 4);
+    segment.ack = be32(header, 8);
+    segment.flags = offset_and_flags & 0x1ff;
+    segment.window = be16(header, 14);
+    segment.payload = payload;
+    segment.wire_bytes = packet.wire_len;
+    segment.ip_id = datagram.ip_id;
+    segment.ttl = datagram.ttl;
+    segment.ecn = datagram.ecn;
+    segment.checksum = data.get(16..18).map_or(0, |field| be16(field, 0));
+    segment.direction = direction;
+    options::parse(data, header_length, &mut segment.options);
+    Ok(())
 }

@@ -11,10 +11,7 @@ pub fn host(text: &str) -> Option<Net> {
         IpAddr::V4(v4) => v4.to_ipv6_mapped().octets(),
         IpAddr::V6(v6) => v6.octets(),
     };
-    Some(Net {
-        address,
-        mask: [0xff; 16],
-    })
+    Some(Net::new(address, u128::MAX))
 }
 
 /// `10.0.0.0/8`, `2001:db8::/32`, `192.168.1` (as many octets as are given), or a whole address.
@@ -38,9 +35,7 @@ pub fn net(text: &str) -> Option<Net> {
 pub fn masked(address: &str, mask: &str) -> Option<Net> {
     let (address, _) = leading_octets(address)?;
     let mask: Ipv4Addr = mask.parse().ok()?;
-    let mut net = of_length(v4(address), 96);
-    net.mask[12..].copy_from_slice(&mask.octets());
-    Some(net)
+    Some(Net::new(v4(address), u128::MAX << 32 | u128::from(mask.to_bits())))
 }
 
 /// One to four octets, the missing ones 0, and how many were given.
@@ -62,9 +57,5 @@ fn v4(octets: [u8; 4]) -> [u8; 16] {
 }
 
 fn of_length(address: [u8; 16], bits: u32) -> Net {
-    let mask = u128::MAX.checked_shl(128 - bits).unwrap_or(0);
-    Net {
-        address,
-        mask: mask.to_be_bytes(),
-    }
+    Net::new(address, u128::MAX.checked_shl(128 - bits).unwrap_or(0))
 }

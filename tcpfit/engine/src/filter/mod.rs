@@ -49,18 +49,26 @@ impl Side {
     }
 }
 
-/// Addresses that agree with `address` in the bits of `mask`.
+/// Addresses that agree with `bits` where `mask` is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Net {
-    address: Address,
-    mask: Address,
+    bits: u128,
+    mask: u128,
+    v4: bool,
 }
 
 impl Net {
+    fn new(address: Address, mask: u128) -> Self {
+        Self {
+            bits: u128::from_be_bytes(address) & mask,
+            mask,
+            v4: address.starts_with(&V4_MAPPED),
+        }
+    }
+
     /// A wide IPv6 network holds the IPv4-mapped form too, but no IPv4 address is meant by it.
     fn contains(&self, address: &Address) -> bool {
-        let is_v4 = |address: &Address| address.starts_with(&V4_MAPPED);
-        is_v4(address) == is_v4(&self.address) && (0..16).all(|i| (address[i] ^ self.address[i]) & self.mask[i] == 0)
+        u128::from_be_bytes(*address) & self.mask == self.bits && address.starts_with(&V4_MAPPED) == self.v4
     }
 }
 

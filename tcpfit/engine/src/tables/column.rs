@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
+use arrow_array::builder::StringBuilder;
 use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type, UInt64Type, UInt8Type};
 use arrow_array::{
     ArrayRef, ArrowPrimitiveType, BooleanArray, DictionaryArray, PrimitiveArray, StringArray, UInt8Array,
@@ -60,11 +61,16 @@ impl Value for Address {
     }
 
     fn array(values: impl ExactSizeIterator<Item = Option<Self>>) -> ArrayRef {
-        Arc::new(
-            values
-                .map(|value| value.map(|address| text(&address)))
-                .collect::<StringArray>(),
-        )
+        let mut column = StringBuilder::with_capacity(values.len(), values.len() * 12);
+        // packets come in trains of one address, and writing it out is what costs
+        let mut last = ([0; 16], text(&[0; 16]));
+        for value in values {
+            if let Some(address) = value.filter(|address| *address != last.0) {
+                last = (address, text(&address));
+            }
+            column.append_option(value.map(|_| &last.1));
+        }
+        Arc::new(column.finish())
     }
 }
 

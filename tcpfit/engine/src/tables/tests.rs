@@ -1,1 +1,115 @@
+use super::*;
+use crate::rows::{Kind, Phase, Reason};
+use crate::segment::{Direction, Options, V4_MAPPED};
 
+fn segment(frame: u64) -> Segment {
+    let mut src = [0; 16];
+    src[..12].copy_from_slice(&V4_MAPPED);
+    src[15] = 9;
+    let mut options = Options {
+        mss: Some(1460),
+        timestamps: Some((1, u32::MAX)),
+        ..Options::default()
+    };
+    if frame.is_multiple_of(2) {
+        options = Options {
+            sack_permitted: true,
+            window_scale: Some(7),
+            ..Options::default()
+        };
+        options.sack[..2].copy_from_slice(&[(5, 6), (1, 2)]);
+        options.sack_len = 2;
+    }
+    Segment {
+        frame,
+        time_ns: -5,
+        src,
+        dst: [0x20; 16],
+        sport: 1,
+        dport: 65535,
+        seq: u32::MAX,
+        ack: 3,
+        flags: 0x1ff,
+        window: 7,
+        payload: 70_000,
+        wire_bytes: 70_054,
+        ip_id: frame.is_multiple_of(2).then_some(0),
+        ttl: 255,
+        ecn: 3,
+        checksum: 1,
+        direction: Direction::Outbound,
+        options,
+    }
+}
+
+#[test]
+fn segments_come_back_as_they_went() {
+    let mut table = SegmentTable::default();
+    let count = BATCH as u64 + 3;
+    (1..=count).for_each(|frame| table.push(&segment(frame)));
+    let table = table.finish();
+    assert_eq!((2, BATCH + 3), (table.batches.len(), table.rows()));
+    let mut next = 1;
+    for batch in table.batches.iter() {
+        read_segments(batch, |read| {
+            assert_eq!(segment(next), *read);
+            next += 1;
+        })
+        .unwrap();
+    }
+    assert_eq!(count + 1, next);
+}
+
+#[test]
+fn a_wrong_column_is_named() {
+    let batch = Segment::batch(&[segment(1)]);
+    let without = batch.project(&[1, 2]).unwrap();
+    assert_eq!(
+        "segments have no column \"frame\"",
+        read_segments(&without, |_| ()).unwrap_err()
+    );
+    let mut columns = batch.columns().to_vec();
+    columns.swap(0, 1);
+    let fields: Vec<_> = ["frame", "time_ns"]
+        .iter()
+        .zip(&columns)
+        .map(|(name, c)| arrow_schema::Field::new(*name, c.data_type().clone(), true))
+        .collect();
+    let swapped = RecordBatch::try_new(Arc::new(arrow_schema::Schema::new(fields)), columns[..2].to_vec()).unwrap();
+    assert_eq!(
+        "column \"frame\" of segments must be UInt64, got Int64",
+        read_segments(&swapped, |_| ()).unwrap_err()
+    );
+}
+
+#[test]
+fn rows_are_sorted_however_they_were_settled() {
+    let event = |flow, time_ns, frame| EventRow {
+        flow,
+        time_ns,
+        kind: Kind::Loss,
+        reason: Reason::Hole,
+        left: 1,
+        right: 2,
+        frame,
+        cause_frame: None,
+        segments: 1,
+        flight: 2.0,
+        phase: Phase::Open,
+        confidence: 1.0,
+        value: None,
+        timeout_follows: None,
+    };
+    let rows: Vec<_> = (0..40_000)
+        .map(|i| event(i % 3, i64::from(i % 7), Some(u64::from(i))))
+        .collect();
+    let tables = |rows: &[EventRow]| {
+        let mut collector = Collector::default();
+        rows.iter().for_each(|row| collector.event(*row));
+        collector.finish(None).events
+    };
+    let forward = tables(&rows);
+    let backward = tables(&rows.iter().rev().copied().collect::<Vec<_>>());
+    assert_eq!((3, 40_000), (forward.batches.len(), forward.rows()));
+    assert_eq!(forward.batches, backward.batches);
+}
