@@ -209,7 +209,7 @@ impl Sender {
         self.on_sack(ack);
         if ack.ack > self.una {
             self.advance(ack, sink);
-        } else if ack.ack == self.una && ack.pure && self.totals.acks > 0 {
+        } else if ack.ack == self.una && ack.pure && self.order > 0 {
             // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
             let same_window = ack.window == self.window;
             let outstanding = !self.board.units.is_empty();
