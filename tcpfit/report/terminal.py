@@ -104,7 +104,7 @@ def _verdict(verdict: dict[str, Any]) -> Text:
     text = Text(words_of_state, style=style)
     if verdict["models"]:
         first, *others = verdict["models"]
-        more = f", {others[0]}" if len(others) == 1 else f" and {len(others)} more" if others else ""
+        more = f", {others[0]}" if len(others) == 1 else f" + {len(others)} more" if others else ""
         text.append(f"\n{first}{more}")
     return text
 
