@@ -217,7 +217,9 @@ impl Sender {
                 self.duplicate_acks += 1;
                 self.totals.duplicate_acks += 1;
             }
-            if same_window && !self.sack {
+            // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
+            let update = ack.window > self.window.map(|w| 2 * w);
+            if !update && !self.sack {
                 self.unexplained_acks += 1;
                 self.held_to = self.nxt;
                 self.held_ns = ack.time_ns;
