@@ -265,7 +265,7 @@ impl Sender {
     }
 
     fn open_episode(&mut self, phase: Phase, sent: &Sent, q: &Question, reason: Reason) {
-        let flight = self.flight();
+        let flight = if self.duplicate_acks > 0 { self.undisturbed_flight } else { self.flight() };
         self.episodes.phase = phase;
         self.episodes.recover = self.nxt;
         self.episodes.order = self.order;

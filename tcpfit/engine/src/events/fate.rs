@@ -146,7 +146,7 @@ impl Fates {
     }
 
     /// A stretch of resends is over; `needless` duplicate ACKs answered copies of data that had arrived. Resends judged
-    /// needed beyond what that leaves were not: the latest go first, because a go-back reaches held data last.
+    /// needed beyond what that leaves were not. Which ones, nothing shows: the earliest are taken, at low confidence.
     pub fn close_epoch(&mut self, needless: u32, smss: u32) {
         let epoch = self.epoch;
         self.epoch += 1;
@@ -158,7 +158,7 @@ impl Fates {
             let beyond = w.filler.map_or(0, |f| w.unit.transmissions() - 1 - f);
             left -= (beyond as u32 * size(w)) as i64;
         }
-        for w in self.waiting.iter_mut().rev().filter(mine) {
+        for w in self.waiting.iter_mut().filter(mine) {
             while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
                 w.filler = Some(filler - 1);
                 w.filler_reason = Reason::AckJump;

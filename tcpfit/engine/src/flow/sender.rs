@@ -61,6 +61,8 @@ pub struct Sender {
     pub sacked: u32,
     /// Since the left edge moved (RFC 5681, 2).
     pub duplicate_acks: u32,
+    /// Flight when the first of these came: what the sender had outstanding before it knew of a hole.
+    pub undisturbed_flight: f64,
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
     /// when all holes are filled came from copies of data that had arrived before.
     pub unexplained_acks: u32,
@@ -112,6 +114,7 @@ impl Sender {
             outstanding: 0,
             sacked: 0,
             duplicate_acks: 0,
+            undisturbed_flight: 0.0,
             unexplained_acks: 0,
             held_to: 0,
             held_ns: i64::MIN / 2,
@@ -205,7 +208,7 @@ impl Sender {
 
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         self.tick(ack.time_ns);
-        let sacked_before = self.sacked;
+        let (sacked_before, flight_before) = (self.sacked, self.flight());
         self.on_sack(ack);
         if ack.ack > self.una {
             self.advance(ack, sink);
@@ -214,6 +217,9 @@ impl Sender {
             let same_window = ack.window == self.window;
             let outstanding = !self.board.units.is_empty();
             if outstanding && (self.sacked > sacked_before || (same_window && !self.sack)) {
+                if self.duplicate_acks == 0 {
+                    self.undisturbed_flight = flight_before;
+                }
                 self.duplicate_acks += 1;
                 self.totals.duplicate_acks += 1;
             }
