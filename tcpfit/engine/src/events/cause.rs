@@ -237,7 +237,11 @@ impl Sender {
             };
         }
         if !q.head {
-            return if resent_before { Reason::LostRetransmission } else { Reason::Recovery };
+            return if resent_before {
+                Reason::LostRetransmission
+            } else {
+                Reason::Recovery
+            };
         }
         if resent_before {
             // without SACK nothing but the timer repeats a resend
@@ -265,7 +269,11 @@ impl Sender {
     }
 
     fn open_episode(&mut self, phase: Phase, sent: &Sent, q: &Question, reason: Reason) {
-        let flight = if self.duplicate_acks > 0 { self.undisturbed_flight } else { self.flight() };
+        let flight = if self.duplicate_acks > 0 {
+            self.undisturbed_flight
+        } else {
+            self.flight()
+        };
         self.episodes.phase = phase;
         self.episodes.recover = self.nxt;
         self.episodes.order = self.order;
@@ -287,7 +295,11 @@ impl Sender {
         self.episodes.timeouts += 1;
         if !again && sent.frame != 0 {
             let timer_s = &mut self.episodes.timer_s;
-            *timer_s = if *timer_s == 0.0 { q.timer_s } else { *timer_s + (q.timer_s - *timer_s) / 4.0 };
+            *timer_s = if *timer_s == 0.0 {
+                q.timer_s
+            } else {
+                *timer_s + (q.timer_s - *timer_s) / 4.0
+            };
         }
         sink.event(EventRow {
             flow: self.flow,
@@ -369,7 +381,9 @@ impl Sender {
     /// Ends the episode under way and gives out a recovery; `broken` says that a timeout ended it.
     pub fn close_episode(&mut self, time_ns: i64, broken: bool, sink: &mut dyn Sink) {
         let phase = std::mem::replace(&mut self.episodes.phase, Phase::Open);
-        let Some(opened) = self.episodes.opened.take() else { return };
+        let Some(opened) = self.episodes.opened.take() else {
+            return;
+        };
         if phase != Phase::Recovery {
             return;
         }

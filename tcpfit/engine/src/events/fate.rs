@@ -178,7 +178,11 @@ impl Fates {
         ack: &Ack,
         least_rtt_s: f64,
     ) -> Delivered {
-        let least_ns = if least_rtt_s.is_finite() { (least_rtt_s * LEAST_ROUND_TRIP * 1e9) as i64 } else { 0 };
+        let least_ns = if least_rtt_s.is_finite() {
+            (least_rtt_s * LEAST_ROUND_TRIP * 1e9) as i64
+        } else {
+            0
+        };
         let held = unit.sacked_ns == 0 && filler_of_head != u64::MAX;
         let mut filler = 0;
         let mut reason = Reason::Resent;
@@ -250,7 +254,17 @@ impl Fates {
         let count = segments(sent.right - sent.left, smss);
         self.spurious += u64::from(count);
         let (frame, left, right) = ((sent.frame != 0).then_some(sent.frame), sent.left, sent.right);
-        self.spurious_event(sent.time_ns, left, right, frame, None, count, Reason::Unneeded, 0.9, sink);
+        self.spurious_event(
+            sent.time_ns,
+            left,
+            right,
+            frame,
+            None,
+            count,
+            Reason::Unneeded,
+            0.9,
+            sink,
+        );
     }
 
     #[allow(clippy::too_many_arguments)] // one event, spelled out
@@ -299,19 +313,31 @@ impl Fates {
         } else {
             WAIT_LATE_NS.max((context.srtt_s * 4e9) as i64)
         };
-        let under_way = if self.in_epoch && !context.sack { self.epoch } else { u32::MAX };
+        let under_way = if self.in_epoch && !context.sack {
+            self.epoch
+        } else {
+            u32::MAX
+        };
         let due = |w: &Waiting| {
-            now_ns == i64::MAX
-                || w.epoch != under_way && w.unit.last().time_ns.max(w.delivered_ns) + wait_ns < now_ns
+            now_ns == i64::MAX || w.epoch != under_way && w.unit.last().time_ns.max(w.delivered_ns) + wait_ns < now_ns
         };
         while self.waiting.len() > WAITING || self.waiting.front().is_some_and(due) {
             if let Some(waiting) = self.waiting.pop_front() {
                 self.verdict(&waiting, context, sink);
             }
         }
-        let waiting_ns = self.waiting.iter().map(|w| w.unit.first.time_ns).min().unwrap_or(i64::MAX);
+        let waiting_ns = self
+            .waiting
+            .iter()
+            .map(|w| w.unit.first.time_ns)
+            .min()
+            .unwrap_or(i64::MAX);
         let known_ns = open_ns.min(waiting_ns);
-        while self.ledger.peek().is_some_and(|Reverse(Settled(loss))| loss.time_ns < known_ns) {
+        while self
+            .ledger
+            .peek()
+            .is_some_and(|Reverse(Settled(loss))| loss.time_ns < known_ns)
+        {
             if let Some(Reverse(Settled(loss))) = self.ledger.pop() {
                 self.give_out(&loss, rounds, sink);
             }
@@ -447,6 +473,11 @@ impl Fates {
 
 impl Sender {
     pub fn context(&self) -> Context {
-        Context { smss: self.smss, vantage: self.vantage, srtt_s: self.rtt.srtt_s, sack: self.sack }
+        Context {
+            smss: self.smss,
+            vantage: self.vantage,
+            srtt_s: self.rtt.srtt_s,
+            sack: self.sack,
+        }
     }
 }

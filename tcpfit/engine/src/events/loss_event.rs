@@ -47,7 +47,11 @@ struct Open {
 
 impl LossEvents {
     pub fn new(flow: u32) -> Self {
-        Self { flow, open: None, count: 0 }
+        Self {
+            flow,
+            open: None,
+            count: 0,
+        }
     }
 
     pub fn on_loss(&mut self, loss: &Loss, sink: &mut dyn Sink) {

@@ -43,7 +43,12 @@ struct Open {
 
 impl Reordering {
     pub fn new(flow: u32) -> Self {
-        Self { flow, open: None, events: 0, segments: 0 }
+        Self {
+            flow,
+            open: None,
+            events: 0,
+            segments: 0,
+        }
     }
 
     pub fn on_late(&mut self, late: Late, rtt_s: f64, flight: f64, sink: &mut dyn Sink) {
@@ -75,7 +80,11 @@ impl Reordering {
             _ => {
                 self.close(sink);
                 self.events += 1;
-                self.open = Some(Open { first: late, last: late, depth: late.segments });
+                self.open = Some(Open {
+                    first: late,
+                    last: late,
+                    depth: late.segments,
+                });
             }
         }
     }

@@ -2,8 +2,10 @@
 //!
 //! At the sender that is at once. Elsewhere the ACK has still to travel: capture point -> sender, and what the sender
 //! sends because of it -> capture point. With timestamps the data say so themselves: a segment that echoes the ACK's
-//! TSval (RFC 7323, 4.3) was sent after the ACK came. Without, the way is taken from the handshake and from the answers
-//! to duplicate ACKs.
+//! TSval (RFC 7323, 4.3) was sent after the ACK came. Without, the way is taken from the handshake and from resends,
+//! which answer the ACK that names them: the third duplicate (RFC 5681, 3.2) or a partial one (RFC 6582, 3.2).
+//!
+//! Not seen: a queue that grows between two losses of a flow without timestamps.
 
 use crate::flow::sender::Ack;
 use crate::flow::sequence::before;
@@ -11,9 +13,10 @@ use std::collections::VecDeque;
 
 /// ACKs under way at most; beyond, the oldest is taken as arrived.
 const UNDER_WAY: usize = 65_536;
-
 /// A queue may lengthen the way by a quarter and this much between two ACKs.
 const WAY_MARGIN_NS: i64 = 5_000_000;
+/// Without timestamps a resend may show a way longer by this share; more can be the timer's doing.
+const GROWTH: f64 = 1.15;
 /// An ACK that no segment answers for this long beyond the way was lost.
 const LOST_ACK_NS: i64 = 1_000_000_000;
 
@@ -23,45 +26,112 @@ struct UnderWay {
     tsval: Option<u32>,
 }
 
+/// What passes the capture point from the sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Answer {
+    pub time_ns: i64,
+    pub tsecr: Option<u32>,
+    pub left: u64,
+    /// Highest byte sent before.
+    pub nxt: u64,
+    /// For how long no data had passed.
+    pub silence_ns: i64,
+    pub data: bool,
+    /// Its IP identification says that it was sent after everything seen so far.
+    pub newest: bool,
+}
+
+impl Answer {
+    fn resend(&self) -> bool {
+        self.data && self.left < self.nxt
+    }
+}
+
+/// The receiver's left edge as it leaves the capture point.
+#[derive(Clone, Copy, Debug, Default)]
+struct Edge {
+    at: u64,
+    first_ns: i64,
+    copies: u32,
+    third_ns: Option<i64>,
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct AckDelay {
     queue: VecDeque<UnderWay>,
+    edge: Edge,
     /// Capture point -> sender -> capture point; 0 while nothing has told.
     pub way_ns: i64,
+    /// The same at the handshake: no way is shorter.
+    pub least_ns: i64,
 }
 
 impl AckDelay {
     pub fn push(&mut self, ack: Ack, tsval: Option<u32>) {
+        if ack.ack > self.edge.at {
+            self.edge = Edge {
+                at: ack.ack,
+                first_ns: ack.time_ns,
+                copies: 0,
+                third_ns: None,
+            };
+        } else if ack.ack == self.edge.at && ack.pure {
+            self.edge.copies += 1;
+            if self.edge.copies == 3 {
+                self.edge.third_ns = Some(ack.time_ns);
+            }
+        }
         self.queue.push_back(UnderWay { ack, tsval });
     }
 
-    /// Next ACK that the sender had when it sent what passes at `now_ns`, echoing `tsecr`; `nxt` is the highest byte it
-    /// had sent before, `resend` says that what passes lies below it, `silence_ns` for how long
-    /// no data had passed.
-    pub fn next(&mut self, now_ns: i64, tsecr: Option<u32>, nxt: u64, resend: bool, silence_ns: i64) -> Option<Ack> {
+    /// Without timestamps: a resend shows how long the ACK that asked for it took.
+    pub fn on_resend(&mut self, answer: &Answer) {
+        if answer.tsecr.is_some()
+            || !answer.resend()
+            || !answer.newest
+            || answer.left != self.edge.at
+            || self.way_ns == 0
+        {
+            return;
+        }
+        let partial_ns = answer.time_ns - self.edge.first_ns;
+        let third_ns = self.edge.third_ns.map(|third_ns| answer.time_ns - third_ns);
+        let possible =
+            |&took_ns: &i64| took_ns >= self.least_ns && took_ns < (self.way_ns as f64 * GROWTH) as i64 + WAY_MARGIN_NS;
+        let took_ns = [Some(partial_ns), third_ns].into_iter().flatten().filter(possible);
+        if let Some(took_ns) = took_ns.min_by_key(|took_ns| (took_ns - self.way_ns).abs()) {
+            self.way_ns = took_ns;
+        }
+    }
+
+    /// Next ACK that the sender had when it sent `answer`.
+    pub fn next(&mut self, answer: &Answer) -> Option<Ack> {
         let front = self.queue.front()?;
         let due_ns = front.ack.time_ns + self.way_ns;
-        let arrived = match (front.tsval, tsecr) {
+        let overdue = answer.time_ns > due_ns + self.way_ns + LOST_ACK_NS;
+        // a sender does not send again what it knows to be acknowledged
+        let beyond = answer.resend() && front.ack.ack > answer.left;
+        let arrived = match (front.tsval, answer.tsecr) {
             // an older echo: the ACK was still under way, or lost itself if that lasts
-            (Some(tsval), Some(echo)) => !before(echo, tsval) || now_ns > due_ns + self.way_ns + LOST_ACK_NS,
-            _ => now_ns >= due_ns,
+            (Some(tsval), Some(echo)) => before(tsval, echo) || tsval == echo && !beyond || overdue,
+            _ => answer.time_ns >= due_ns + if beyond { WAY_MARGIN_NS } else { 0 },
         };
         if !arrived && self.queue.len() <= UNDER_WAY {
             return None;
         }
-        let answers = front.tsval.is_some() && front.tsval == tsecr && front.ack.ack < nxt;
+        let answers = front.tsval.is_some() && front.tsval == answer.tsecr && front.ack.ack < answer.nxt;
         let mut ack = self.queue.pop_front()?.ack;
-        let took_ns = now_ns - ack.time_ns;
+        let took_ns = answer.time_ns - ack.time_ns;
         // data come one after the other: an application that pauses leaves a silence
-        let streaming = silence_ns < took_ns / 4;
+        let streaming = answer.silence_ns < took_ns / 4;
         let near = took_ns <= self.way_ns + self.way_ns / 4 + WAY_MARGIN_NS;
-        if answers && (self.way_ns == 0 || near || streaming && !resend) {
+        if answers && (self.way_ns == 0 || near || streaming && !answer.resend()) {
             // this very ACK let the segment go
             self.way_ns = took_ns;
-            ack.time_ns = now_ns;
+            ack.time_ns = answer.time_ns;
         } else {
             // the timer or the application let it go
-            ack.time_ns = due_ns.min(now_ns);
+            ack.time_ns = due_ns.min(answer.time_ns);
         }
         Some(ack)
     }
@@ -73,9 +143,5 @@ impl AckDelay {
             u.ack.time_ns += way_ns;
             u.ack
         })
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.queue.is_empty()
     }
 }

@@ -90,7 +90,15 @@ pub struct Arrivals {
 impl Arrivals {
     /// `counts` says that the host's identifications are known to count a connection's packets.
     pub fn new(counts: bool) -> Self {
-        Self { id: if counts { IpId::trusted() } else { IpId::default() }, ..Self::default() }
+        Self {
+            id: if counts { IpId::trusted() } else { IpId::default() },
+            ..Self::default()
+        }
+    }
+
+    /// The identification shows that the packet was sent after everything seen so far.
+    pub fn is_newest(&self, ip_id: Option<u16>) -> bool {
+        ip_id.is_some_and(|id| self.id.is_newest(id))
     }
 
     pub fn counts(&self) -> bool {
@@ -182,7 +190,11 @@ impl Arrivals {
             && last.tsval == passing.tsval
             && last.checksum == passing.checksum
             && last.ip_id == passing.ip_id;
-        let soon_ns = if sender.rtt.min_s.is_finite() { (sender.rtt.min_s * 1e8) as i64 } else { 0 };
+        let soon_ns = if sender.rtt.min_s.is_finite() {
+            (sender.rtt.min_s * 1e8) as i64
+        } else {
+            0
+        };
         same && passing.time_ns - last.time_ns < COPY_NS.max(soon_ns)
     }
 
@@ -273,7 +285,14 @@ impl Arrivals {
             let right = if k + 1 == count { right } else { left + smss };
             let index = self.skipped.pop_front();
             self.remember(index, left, passing, sender);
-            sender.send_new(&Sent { left, right, time_ns, frame: 0, tsval: 0, ip_id: 0 });
+            sender.send_new(&Sent {
+                left,
+                right,
+                time_ns,
+                frame: 0,
+                tsval: 0,
+                ip_id: 0,
+            });
         }
     }
 
@@ -292,7 +311,17 @@ impl Arrivals {
             let time_ns = silence.start_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
             let index = self.skipped.pop_front();
             self.remember(index, left, passing, sender);
-            sender.send_again(&Sent { left, right, time_ns, frame: 0, tsval: 0, ip_id: 0 }, sink);
+            sender.send_again(
+                &Sent {
+                    left,
+                    right,
+                    time_ns,
+                    frame: 0,
+                    tsval: 0,
+                    ip_id: 0,
+                },
+                sink,
+            );
         }
     }
 
@@ -307,7 +336,12 @@ impl Arrivals {
         let timer = length_s >= SHORTEST_TIMER_S.max(TIMER_ROUND_TRIPS * srtt_s);
         let probe = sender.sack && length_s >= PROBE_ROUND_TRIPS * srtt_s;
         let lost_expiries = sender.episodes.expiries(length_s, sender.rtt.rto_s()).saturating_sub(1);
-        (timer || probe).then_some(Silence { start_ns, length_ns, timer, lost_expiries })
+        (timer || probe).then_some(Silence {
+            start_ns,
+            length_ns,
+            timer,
+            lost_expiries,
+        })
     }
 
     fn remember(&mut self, index: Option<i64>, left: u64, passing: &Passing, sender: &Sender) {
@@ -333,7 +367,17 @@ impl Arrivals {
                 continue;
             };
             self.remember(index, left, passing, sender);
-            sender.send_again(&Sent { left, right, time_ns: passing.time_ns, frame: 0, tsval: 0, ip_id: 0 }, sink);
+            sender.send_again(
+                &Sent {
+                    left,
+                    right,
+                    time_ns: passing.time_ns,
+                    frame: 0,
+                    tsval: 0,
+                    ip_id: 0,
+                },
+                sink,
+            );
         }
     }
 
@@ -350,13 +394,23 @@ impl Arrivals {
             self.skipped.retain(|&i| i != index);
             return false;
         };
-        let Some(missing) = self.missing.remove(n) else { return false };
+        let Some(missing) = self.missing.remove(n) else {
+            return false;
+        };
         let right_place = missing.left == passing.left;
         if !right_place {
             // the guess which data it carried was wrong: take it back, and put it where it belongs
             sender.forget(missing.order, missing.left);
         }
-        self.late(&missing, passing, count, Reason::IpId, if right_place { 0.98 } else { 0.9 }, sender, sink);
+        self.late(
+            &missing,
+            passing,
+            count,
+            Reason::IpId,
+            if right_place { 0.98 } else { 0.9 },
+            sender,
+            sink,
+        );
         right_place && sender.arrived(missing.order, missing.left, passing.frame)
     }
 
@@ -394,7 +448,10 @@ impl Arrivals {
     /// Data below the highest byte sent: a resend, or (where no identification says so) a late original.
     fn below(&mut self, passing: Passing, place: Place, sender: &mut Sender, sink: &mut dyn Sink) {
         let count = segments(passing.right - passing.left, sender.smss);
-        let n = self.missing.iter().position(|m| m.left == passing.left && m.index.is_none());
+        let n = self
+            .missing
+            .iter()
+            .position(|m| m.left == passing.left && m.index.is_none());
         if let (Some(n), Place::Unknown) = (n, place) {
             let missing = self.missing[n];
             if let Some((reason, confidence)) = self.came_late(&missing, &passing, sender) {
@@ -407,7 +464,10 @@ impl Arrivals {
         }
         // what lies above the highest byte is new (a resend may carry more than the original)
         let split = passing.right.min(sender.nxt);
-        let again = Sent { right: split, ..Self::sent(&passing) };
+        let again = Sent {
+            right: split,
+            ..Self::sent(&passing)
+        };
         if sender.first_copy(passing.left) {
             self.unique_bytes += split - passing.left;
         }
@@ -433,7 +493,11 @@ impl Arrivals {
             }
         }
         let age_s = (passing.time_ns - missing.time_ns) as f64 / 1e9;
-        let rtt_s = if sender.rtt.min_s.is_finite() { sender.rtt.min_s } else { sender.rtt.srtt_s };
+        let rtt_s = if sender.rtt.min_s.is_finite() {
+            sender.rtt.min_s
+        } else {
+            sender.rtt.srtt_s
+        };
         (age_s < 0.9 * rtt_s).then_some((Reason::Timing, 0.8))
     }
 }
@@ -480,7 +544,12 @@ impl Sender {
     fn seen_before(&self, left: u64, right: u64) -> bool {
         left < self.una || {
             let first = self.board.units.partition_point(|u| u.right <= left);
-            self.board.units.iter().skip(first).take_while(|u| u.left < right).any(|u| u.seen())
+            self.board
+                .units
+                .iter()
+                .skip(first)
+                .take_while(|u| u.left < right)
+                .any(|u| u.seen())
         }
     }
 

@@ -1,6 +1,6 @@
 //! A TCP connection: handshake, both directions' sequence spaces, and the flow of each direction that carries data.
 
-use crate::flow::ack_delay::AckDelay;
+use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::arrivals::{Arrivals, Passing};
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
@@ -90,7 +90,11 @@ pub struct Connection {
 
 impl Connection {
     pub fn new(number: u32, first: &Segment) -> Self {
-        let end = |address, port| End { address, port, ..End::default() };
+        let end = |address, port| End {
+            address,
+            port,
+            ..End::default()
+        };
         Self {
             number,
             ends: [end(first.src, first.sport), end(first.dst, first.dport)],
@@ -228,7 +232,11 @@ impl Connection {
             if end == client && !segment.has(flags::SYN) {
                 let server_s = (self.ends[1 - client].syn_ns - self.ends[client].syn_ns) as f64 / 1e9;
                 let client_s = (segment.time_ns - self.ends[1 - client].syn_ns) as f64 / 1e9;
-                let halves = if client == 0 { (client_s, server_s) } else { (server_s, client_s) };
+                let halves = if client == 0 {
+                    (client_s, server_s)
+                } else {
+                    (server_s, client_s)
+                };
                 self.position = Some(Position::from_halves(halves.0, halves.1));
                 return true;
             }
@@ -263,7 +271,9 @@ impl Connection {
         if segment.has(flags::ACK) && !segment.has(flags::SYN) {
             self.on_ack(1 - end, segment, sink);
         }
-        let unwrap = self.ends[end].unwrap.get_or_insert_with(|| Unwrap::new(segment.seq.wrapping_sub(1)));
+        let unwrap = self.ends[end]
+            .unwrap
+            .get_or_insert_with(|| Unwrap::new(segment.seq.wrapping_sub(1)));
         let left = unwrap.advance(segment.seq) + u64::from(segment.has(flags::SYN));
         if segment.payload > 0 && self.ends[end].direction.is_none() {
             self.open_flow(end, segment, numbers);
@@ -281,8 +291,14 @@ impl Connection {
         let position = self.position.unwrap_or(Position::UNKNOWN);
         let vantage = numbers.vantage.unwrap_or_else(|| position.vantage(end));
         let (own, peer) = (self.ends[end].syn, self.ends[1 - end].syn);
-        let unwrap = self.ends[end].unwrap.unwrap_or_else(|| Unwrap::new(segment.seq.wrapping_sub(1)));
-        let start = if own.is_some() { unwrap.near(unwrap.isn()) + 1 } else { unwrap.near(segment.seq) };
+        let unwrap = self.ends[end]
+            .unwrap
+            .unwrap_or_else(|| Unwrap::new(segment.seq.wrapping_sub(1)));
+        let start = if own.is_some() {
+            unwrap.near(unwrap.isn()) + 1
+        } else {
+            unwrap.near(segment.seq)
+        };
         let timestamps = segment.options.timestamps.is_some();
         let options = own.zip(peer).and_then(|(a, b)| Some(u32::from(a.mss?.min(b.mss?))));
         let smss = match options {
@@ -304,6 +320,7 @@ impl Connection {
         let mut acks = AckDelay::default();
         if vantage != Vantage::Sender {
             acks.way_ns = (position.halves_s[end].unwrap_or(0.0) * 1e9) as i64;
+            acks.least_ns = acks.way_ns * 98 / 100;
         }
         self.ends[end].direction = Some(Box::new(Flow {
             sender,
@@ -337,8 +354,12 @@ impl Connection {
         *window = Some(window.map_or((segment.window, segment.window), |(a, b)| {
             (a.min(segment.window), b.max(segment.window))
         }));
-        let Some(unwrap) = self.ends[data_end].unwrap else { return };
-        let Some(flow) = self.ends[data_end].direction.as_mut() else { return };
+        let Some(unwrap) = self.ends[data_end].unwrap else {
+            return;
+        };
+        let Some(flow) = self.ends[data_end].direction.as_mut() else {
+            return;
+        };
         flow.arrivals.two_way |= segment.payload > 0;
         flow.on_ack(&unwrap, segment, scale, sink);
     }
@@ -434,15 +455,19 @@ impl Connection {
 
 /// SMSS guessed from the length of a segment, for connections whose SYNs are not in the capture.
 fn smss_of(payload: u32) -> u32 {
-    let multiple = COMMON_SMSS.iter().copied().find(|&m| payload > m && payload.is_multiple_of(m));
+    let multiple = COMMON_SMSS
+        .iter()
+        .copied()
+        .find(|&m| payload > m && payload.is_multiple_of(m));
     multiple.unwrap_or(payload.max(DEFAULT_SMSS))
 }
 
 impl Flow {
     fn on_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
-        let tsecr = segment.options.timestamps.map(|(_, tsecr)| tsecr);
+        if self.sender.vantage != Vantage::Sender {
+            self.deliver_acks(left, segment, sink);
+        }
         let right = left + u64::from(segment.payload);
-        self.deliver_acks(segment.time_ns, tsecr, left < self.sender.nxt, sink);
         let passing = Passing {
             left,
             right,
@@ -493,7 +518,11 @@ impl Flow {
             flow: self.sender.flow,
             time_ns: passing.time_ns,
             kind: Kind::Probe,
-            reason: if self.zero_window.is_some() { Reason::WindowProbe } else { Reason::KeepAlive },
+            reason: if self.zero_window.is_some() {
+                Reason::WindowProbe
+            } else {
+                Reason::KeepAlive
+            },
             left: offset(passing.left),
             right: offset(passing.right),
             frame: Some(passing.frame),
@@ -549,7 +578,9 @@ impl Flow {
     }
 
     fn end_zero_window(&mut self, time_ns: i64, frame: Option<u64>, sink: &mut dyn Sink) {
-        let Some((start_ns, start_frame)) = self.zero_window.take() else { return };
+        let Some((start_ns, start_frame)) = self.zero_window.take() else {
+            return;
+        };
         sink.event(EventRow {
             flow: self.sender.flow,
             time_ns: start_ns,
@@ -569,10 +600,20 @@ impl Flow {
     }
 
     /// Hands the sender the ACKs that had reached it before it sent what passes now.
-    fn deliver_acks(&mut self, now_ns: i64, tsecr: Option<u32>, resend: bool, sink: &mut dyn Sink) {
-        let silence_ns = now_ns - self.sender.last_sent_ns;
-        while let Some(ack) = self.acks.next(now_ns, tsecr, self.sender.nxt, resend, silence_ns) {
+    fn deliver_acks(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
+        let mut answer = Answer {
+            time_ns: segment.time_ns,
+            tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
+            left,
+            nxt: self.sender.nxt,
+            silence_ns: segment.time_ns - self.sender.last_sent_ns,
+            data: segment.payload > 0,
+            newest: self.arrivals.is_newest(segment.ip_id),
+        };
+        self.acks.on_resend(&answer);
+        while let Some(ack) = self.acks.next(&answer) {
             self.sender.on_ack(&ack, sink);
+            answer.nxt = self.sender.nxt;
         }
     }
 

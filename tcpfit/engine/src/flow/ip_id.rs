@@ -49,7 +49,17 @@ impl IpId {
 
     /// A counter already known to be the connection's own, from other connections of the host.
     pub fn trusted() -> Self {
-        Self { steps: STEPS_NEEDED, ones: STEPS_NEEDED, forwards: STEPS_NEEDED, ..Self::default() }
+        Self {
+            steps: STEPS_NEEDED,
+            ones: STEPS_NEEDED,
+            forwards: STEPS_NEEDED,
+            ..Self::default()
+        }
+    }
+
+    /// `id` belongs to a packet sent after everything seen so far.
+    pub fn is_newest(&self, id: u16) -> bool {
+        self.ordered() && (id.wrapping_sub(self.highest as u16) as i16) > 0
     }
 
     /// Takes the next packet of the direction; `segments` is 1 but for super-segments.
@@ -68,7 +78,11 @@ impl IpId {
             let back = self.highest - index;
             let seen = back < REMEMBERED && self.seen[(back / 64) as usize] >> (back % 64) & 1 == 1;
             if seen {
-                return if self.ordered() { Place::Copy } else { self.restart(index, width) };
+                return if self.ordered() {
+                    Place::Copy
+                } else {
+                    self.restart(index, width)
+                };
             }
             if back >= REMEMBERED || !self.ordered() {
                 return self.restart(index, width);
@@ -93,7 +107,10 @@ impl IpId {
         match (usable && plausible, dense) {
             (false, _) => Place::Unknown,
             (true, false) => Place::Newest { index, missing: 0 },
-            (true, true) => Place::Newest { index, missing: (step - 1) as u32 },
+            (true, true) => Place::Newest {
+                index,
+                missing: (step - 1) as u32,
+            },
         }
     }
 
@@ -114,7 +131,11 @@ impl IpId {
             let (words, bits) = ((by / 64) as usize, (by % 64) as u32);
             for i in (0..self.seen.len()).rev() {
                 let high = if i >= words { self.seen[i - words] << bits } else { 0 };
-                let low = if bits > 0 && i > words { self.seen[i - words - 1] >> (64 - bits) } else { 0 };
+                let low = if bits > 0 && i > words {
+                    self.seen[i - words - 1] >> (64 - bits)
+                } else {
+                    0
+                };
                 self.seen[i] = high | low;
             }
         }

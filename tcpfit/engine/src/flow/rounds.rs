@@ -94,7 +94,9 @@ impl Rounds {
     }
 
     fn close(&mut self) {
-        let Some((mut row, _)) = self.current.take() else { return };
+        let Some((mut row, _)) = self.current.take() else {
+            return;
+        };
         if self.rtt_count > 0 {
             row.rtt_s = Some(self.rtt_sum / f64::from(self.rtt_count));
         }

@@ -131,7 +131,14 @@ mod tests {
             cause: Reason::Unknown,
             seen: true,
         };
-        Unit { left, right, first, resent: None, sacked_ns: 0, dsacks: 0 }
+        Unit {
+            left,
+            right,
+            first,
+            resent: None,
+            sacked_ns: 0,
+            dsacks: 0,
+        }
     }
 
     #[test]

@@ -179,7 +179,14 @@ impl Sender {
         self.tick(sent.time_ns);
         let count = segments(sent.right - sent.left, self.smss);
         let first = self.transmission(sent, Reason::Unknown);
-        self.board.units.push_back(Unit { left: sent.left, right: sent.right, first, resent: None, sacked_ns: 0, dsacks: 0 });
+        self.board.units.push_back(Unit {
+            left: sent.left,
+            right: sent.right,
+            first,
+            resent: None,
+            sacked_ns: 0,
+            dsacks: 0,
+        });
         self.order += u64::from(count);
         self.nxt = sent.right;
         self.outstanding += count;
@@ -292,7 +299,9 @@ impl Sender {
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
         let units = self.board.at_or_after(ack.ack);
         for _ in 0..units {
-            let Some(unit) = self.board.units.pop_front() else { break };
+            let Some(unit) = self.board.units.pop_front() else {
+                break;
+            };
             let count = segments(unit.right - unit.left, self.smss);
             let first_ns = unit.first.time_ns;
             self.outstanding = self.outstanding.saturating_sub(count);
@@ -311,9 +320,15 @@ impl Sender {
                         echoed = Some(t.time_ns);
                     }
                 }
-                let delivered_ns = if unit.sacked_ns != 0 { unit.sacked_ns } else { ack.time_ns };
+                let delivered_ns = if unit.sacked_ns != 0 {
+                    unit.sacked_ns
+                } else {
+                    ack.time_ns
+                };
                 let before = if held > 0 && !head { filler } else { u64::MAX };
-                let this = self.fates.on_delivered(unit, delivered_ns, head, before, ack, self.rtt.min_s);
+                let this = self
+                    .fates
+                    .on_delivered(unit, delivered_ns, head, before, ack, self.rtt.min_s);
                 if let Some(order) = this.order {
                     self.delivered_order = self.delivered_order.max(order);
                     if head {
@@ -325,7 +340,11 @@ impl Sender {
                 }
             }
             // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
-            let least_ns = if self.rtt.min_s.is_finite() { (self.rtt.min_s * LEAST_ROUND_TRIP * 1e9) as i64 } else { 0 };
+            let least_ns = if self.rtt.min_s.is_finite() {
+                (self.rtt.min_s * LEAST_ROUND_TRIP * 1e9) as i64
+            } else {
+                0
+            };
             if !head && first_ns + least_ns <= self.held_ns {
                 held = held.saturating_sub(count);
             }
@@ -341,7 +360,8 @@ impl Sender {
                 self.rounds.sample(rtt_s);
             }
         } else if let Some(sent_ns) = echoed {
-            self.rtt.smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+            self.rtt
+                .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
         }
         let bytes = ack.ack - from;
         self.totals.acks += 1;
@@ -350,7 +370,8 @@ impl Sender {
         self.last_advance_ns = ack.time_ns;
         self.on_advance(ack, sink);
         let window = ack.window.map(|w| w as f64 / f64::from(self.smss));
-        self.rounds.acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
+        self.rounds
+            .acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
         self.settle(ack.time_ns, sink);
     }
 
@@ -414,7 +435,11 @@ impl Sender {
     /// Time an answer to an ACK may take and still count as sent because of it.
     pub fn clock_tolerance_ns(&self) -> i64 {
         let share = if self.vantage == Vantage::Sender { 0.05 } else { 0.1 };
-        let floor = if self.vantage == Vantage::Sender { 1_000_000 } else { 4_000_000 };
+        let floor = if self.vantage == Vantage::Sender {
+            1_000_000
+        } else {
+            4_000_000
+        };
         floor.max((self.rtt.srtt_s * share * 1e9) as i64)
     }
 

@@ -33,7 +33,10 @@ impl Key {
     fn of(segment: &Segment) -> Self {
         let (a, b) = ((segment.src, segment.sport), (segment.dst, segment.dport));
         let (low, high) = if a <= b { (a, b) } else { (b, a) };
-        Self { addresses: [low.0, high.0], ports: [low.1, high.1] }
+        Self {
+            addresses: [low.0, high.0],
+            ports: [low.1, high.1],
+        }
     }
 }
 
@@ -69,7 +72,10 @@ impl Default for Tracker {
 impl Tracker {
     pub fn new(settings: Settings) -> Self {
         Self {
-            numbers: Numbers { next_flow: 0, vantage: settings.vantage },
+            numbers: Numbers {
+                next_flow: 0,
+                vantage: settings.vantage,
+            },
             next_connection: 0,
             slots: Vec::new(),
             free: Vec::new(),
@@ -96,7 +102,9 @@ impl Tracker {
             }
             None => self.open(key, segment),
         };
-        let Some(connection) = self.slots[slot as usize].as_mut() else { return };
+        let Some(connection) = self.slots[slot as usize].as_mut() else {
+            return;
+        };
         let handshake = segment.has(crate::segment::flags::SYN);
         if !handshake && connection.needs_hint() && !self.hosts.is_empty() {
             let hosts = &self.hosts;
@@ -175,7 +183,10 @@ impl Tracker {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
         let mut idle: Vec<(u32, u32, Key)> = Vec::new();
         for (&key, &slot) in &self.index {
-            if let Some(c) = self.connection(slot).filter(|c| c.last_ns.saturating_add(IDLE_NS) < now_ns) {
+            if let Some(c) = self
+                .connection(slot)
+                .filter(|c| c.last_ns.saturating_add(IDLE_NS) < now_ns)
+            {
                 idle.push((c.number, slot, key));
             }
         }

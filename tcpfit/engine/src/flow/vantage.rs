@@ -25,7 +25,11 @@ pub struct Position {
 }
 
 impl Position {
-    pub const UNKNOWN: Position = Position { halves_s: [None, None], confidence: 0.0, local: None };
+    pub const UNKNOWN: Position = Position {
+        halves_s: [None, None],
+        confidence: 0.0,
+        local: None,
+    };
 
     pub fn from_halves(first: f64, second: f64) -> Self {
         let total = first + second;
@@ -37,11 +41,19 @@ impl Position {
         } else {
             0.8
         };
-        Self { halves_s: [Some(first.max(0.0)), Some(second.max(0.0))], confidence, local: None }
+        Self {
+            halves_s: [Some(first.max(0.0)), Some(second.max(0.0))],
+            confidence,
+            local: None,
+        }
     }
 
     pub fn at(end: usize, confidence: f64) -> Self {
-        Self { halves_s: [None, None], confidence, local: Some(end) }
+        Self {
+            halves_s: [None, None],
+            confidence,
+            local: Some(end),
+        }
     }
 
     /// Share of the round trip between the capture point and `end`.
@@ -58,7 +70,9 @@ impl Position {
 
     /// Vantage of the flow whose data sender is `end`.
     pub fn vantage(&self, end: usize) -> Vantage {
-        let Some(fraction) = self.fraction(end) else { return Vantage::Unknown };
+        let Some(fraction) = self.fraction(end) else {
+            return Vantage::Unknown;
+        };
         let near = |half: Option<f64>, share: f64| half.is_some_and(|s| s < HOST_S) && share < 0.1;
         if fraction < AT_END || near(self.halves_s[end], fraction) {
             Vantage::Sender
@@ -110,11 +124,20 @@ pub fn from_packets(packets: &[Segment], end_of: impl Fn(&Segment) -> usize) -> 
     }
     if local[0] != local[1] {
         let end = usize::from(local[1] > local[0]);
-        return Position { halves_s: halves, ..Position::at(end, 0.95) };
+        return Position {
+            halves_s: halves,
+            ..Position::at(end, 0.95)
+        };
     }
     match halves {
-        [Some(a), Some(b)] => Position { confidence: 0.6, ..Position::from_halves(a, b) },
-        _ => Position { halves_s: halves, ..Position::UNKNOWN },
+        [Some(a), Some(b)] => Position {
+            confidence: 0.6,
+            ..Position::from_halves(a, b)
+        },
+        _ => Position {
+            halves_s: halves,
+            ..Position::UNKNOWN
+        },
     }
 }
 
@@ -130,10 +153,16 @@ mod tests {
     #[test]
     fn the_handshake_halves_tell_the_end() {
         let at_client = Position::from_halves(0.00005, 0.05);
-        assert_eq!((at_client.vantage(0), at_client.vantage(1)), (Vantage::Sender, Vantage::Receiver));
+        assert_eq!(
+            (at_client.vantage(0), at_client.vantage(1)),
+            (Vantage::Sender, Vantage::Receiver)
+        );
         assert_eq!(at_client.local_end(), Some(0));
         let middle = Position::from_halves(0.02, 0.03);
-        assert_eq!((middle.vantage(0), middle.vantage(1)), (Vantage::Middle, Vantage::Middle));
+        assert_eq!(
+            (middle.vantage(0), middle.vantage(1)),
+            (Vantage::Middle, Vantage::Middle)
+        );
         assert!((middle.fraction(0).unwrap() - 0.4).abs() < 1e-12);
         assert_eq!(Position::UNKNOWN.vantage(0), Vantage::Unknown);
     }
