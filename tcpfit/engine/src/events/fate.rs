@@ -319,7 +319,8 @@ impl Fates {
             u32::MAX
         };
         let due = |w: &Waiting| {
-            now_ns == i64::MAX || w.epoch != under_way && w.unit.last().time_ns.max(w.delivered_ns) + wait_ns < now_ns
+            now_ns == i64::MAX
+                || w.epoch != under_way && w.unit.last().time_ns.max(w.delivered_ns).saturating_add(wait_ns) < now_ns
         };
         while self.waiting.len() > WAITING || self.waiting.front().is_some_and(due) {
             if let Some(waiting) = self.waiting.pop_front() {

@@ -11,6 +11,8 @@ use crate::flow::sender::Ack;
 use crate::flow::sequence::before;
 use std::collections::VecDeque;
 
+/// No path is longer.
+const LONGEST_WAY_S: f64 = 60.0;
 /// ACKs under way at most; beyond, the oldest is taken as arrived.
 const UNDER_WAY: usize = 65_536;
 /// A queue may lengthen the way by a quarter and this much between two ACKs.
@@ -67,6 +69,14 @@ pub struct AckDelay {
 }
 
 impl AckDelay {
+    /// The way as the handshake showed it; a clock that jumped shows none.
+    pub fn set_way(&mut self, way_s: f64) {
+        if way_s < LONGEST_WAY_S {
+            self.way_ns = (way_s * 1e9) as i64;
+            self.least_ns = (way_s * 0.98e9) as i64;
+        }
+    }
+
     pub fn push(&mut self, ack: Ack, tsval: Option<u32>) {
         if ack.ack > self.edge.at {
             self.edge = Edge {
@@ -127,7 +137,7 @@ impl AckDelay {
         let near = took_ns <= self.way_ns + self.way_ns / 4 + WAY_MARGIN_NS;
         if answers && (self.way_ns == 0 || near || streaming && !answer.resend()) {
             // this very ACK let the segment go
-            self.way_ns = took_ns;
+            self.way_ns = took_ns.clamp(0, (LONGEST_WAY_S * 1e9) as i64);
             ack.time_ns = answer.time_ns;
         } else {
             // the timer or the application let it go

@@ -319,8 +319,7 @@ impl Connection {
         }
         let mut acks = AckDelay::default();
         if vantage != Vantage::Sender {
-            acks.way_ns = (position.halves_s[end].unwrap_or(0.0) * 1e9) as i64;
-            acks.least_ns = acks.way_ns * 98 / 100;
+            acks.set_way(position.halves_s[end].unwrap_or(0.0));
         }
         self.ends[end].direction = Some(Box::new(Flow {
             sender,
