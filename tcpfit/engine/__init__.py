@@ -15,7 +15,5 @@ def frames(result: Result) -> dict[str, pl.DataFrame]:
     # the engine gives Enums in the form of polars 2; the cast keeps the promise for other versions
     streams = {name: getattr(result, name) for name in ("flows", "events", "rounds", "segments")}
     return {
-        name: pl.DataFrame(stream).cast(polars_schema(name))
-        for name, stream in streams.items()
-        if stream is not None
+        name: pl.DataFrame(stream).cast(polars_schema(name)) for name, stream in streams.items() if stream is not None
     }
