@@ -20,7 +20,7 @@ const REMEMBERED: usize = 4096;
 /// A copy made by the network or the capture comes within this, where only time can tell it from a resend.
 const COPY_NS: i64 = 500_000;
 /// A copy made by the capture comes at once; one made on the path has to be sent on the last link after the original.
-const CAPTURE_COPY_NS: i64 = 10_000;
+pub const CAPTURE_COPY_NS: i64 = 10_000;
 /// Round trips that a silence lasts at least where the timer ends it.
 const TIMER_ROUND_TRIPS: f64 = 1.2;
 /// Round trips of silence before a tail loss probe (RFC 8985, 7.2: two; the smoothed one may be high).
@@ -209,6 +209,16 @@ impl Arrivals {
     }
 
     fn copy_event(&self, passing: &Passing, count: u32, sender: &Sender, sink: &mut dyn Sink) {
+        let unit = sender.board.units.get(sender.board.find(passing.left));
+        let mut sent = unit.into_iter().flat_map(|u| u.all()).filter(|t| t.seen);
+        let copied = match passing.ip_id {
+            Some(id) if id != 0 => sent.find(|t| t.ip_id == id).map(|t| t.frame),
+            _ => sent.last().map(|t| t.frame),
+        };
+        let last = self
+            .last
+            .filter(|last| last.left == passing.left && last.ip_id == passing.ip_id);
+        let copied = copied.or(last.map(|last| last.frame));
         sink.event(EventRow {
             flow: sender.flow,
             time_ns: passing.time_ns,
@@ -217,7 +227,7 @@ impl Arrivals {
             left: offset(passing.left),
             right: offset(passing.right),
             frame: Some(passing.frame),
-            cause_frame: None,
+            cause_frame: copied,
             segments: count,
             flight: sender.flight(),
             phase: sender.phase(),

@@ -1,7 +1,7 @@
 //! A TCP connection: handshake, both directions' sequence spaces, and the flow of each direction that carries data.
 
 use crate::flow::ack_delay::{AckDelay, Answer};
-use crate::flow::arrivals::{Arrivals, Passing};
+use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS};
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::vantage::{self, Position};
@@ -16,6 +16,12 @@ const LARGEST_SCALE: u8 = 14;
 const COMMON_SMSS: [u32; 6] = [1448, 1460, 1428, 1440, 1388, 1400];
 /// RFC 9293, 3.7.1: default MSS for IPv4.
 const DEFAULT_SMSS: u32 = 536;
+/// Repeated SYNs kept for the flow that begins with them; stacks give up after about six.
+const REPEATED_SYNS: usize = 16;
+/// The handshake's timer runs longer than this; a SYN that comes again sooner was copied on the way.
+const SYN_TIMER_S: f64 = 0.1;
+/// Keep-alive timers count in seconds.
+const KEEP_ALIVE_NS: i64 = 1_000_000_000;
 
 /// What the connection's owner provides: numbers for new flows and the user's settings.
 pub struct Numbers {
@@ -32,6 +38,10 @@ struct End {
     fin: bool,
     /// Time of the last SYN or SYN-ACK.
     syn_ns: i64,
+    /// SYNs that the timer sent again, and how long it ran.
+    repeated_syns: Vec<(Segment, f64)>,
+    /// The last packet of the end.
+    last: LastPacket,
     direction: Option<Box<Flow>>,
     /// Least and largest window advertised after the handshake, in bytes as sent.
     window: Option<(u16, u16)>,
@@ -48,6 +58,34 @@ impl End {
         if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
             self.early_ids = [self.early_ids[1], Some(id)];
         }
+    }
+}
+
+/// What tells a packet from its copy by a mirror port.
+#[derive(Clone, Copy, Default, PartialEq)]
+struct LastPacket {
+    time_ns: i64,
+    ip_id: u16,
+    checksum: u16,
+    ttl: u8,
+}
+
+impl LastPacket {
+    /// The capture has taken the same packet twice. Without an identification an answer to each of two segments looks
+    /// the same as a copy.
+    fn is_copied_by(&mut self, segment: &Segment) -> bool {
+        let this = Self {
+            time_ns: segment.time_ns,
+            ip_id: segment.ip_id.unwrap_or(0),
+            checksum: segment.checksum,
+            ttl: segment.ttl,
+        };
+        let last = std::mem::replace(self, this);
+        let same = Self {
+            time_ns: this.time_ns,
+            ..last
+        } == this;
+        same && this.ip_id != 0 && (0..CAPTURE_COPY_NS).contains(&(this.time_ns - last.time_ns))
     }
 }
 
@@ -163,8 +201,12 @@ impl Connection {
     pub fn push(&mut self, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.last_ns = self.last_ns.max(segment.time_ns);
         let end = self.end_of(segment);
+        let copied = self.ends[end].last.is_copied_by(segment);
+        if copied && segment.payload == 0 {
+            return; // of data the flow counts the copies
+        }
         if segment.has(flags::SYN) {
-            self.on_syn(end, segment, numbers, sink);
+            self.on_syn(end, segment);
             if segment.payload == 0 {
                 return;
             }
@@ -175,7 +217,7 @@ impl Connection {
         self.process(end, segment, numbers, sink);
     }
 
-    fn on_syn(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+    fn on_syn(&mut self, end: usize, segment: &Segment) {
         let answer = segment.has(flags::ACK);
         let known = self.ends[end].syn;
         let again = known.is_some() && self.ends[end].unwrap.is_some_and(|u| u.isn() == segment.seq);
@@ -200,29 +242,36 @@ impl Connection {
             self.client = Some(end);
         }
         self.ends[end].before_data(segment);
-        if again && since_s > 0.1 && self.ends[end].direction.is_none() {
-            // the handshake's timer is the sender's too (RFC 6298, 5.7); the flow begins with it
-            self.open_flow(end, segment, numbers);
-            let copies = self.ends[end].syn.map_or(0, |s| s.copies);
-            if let Some(flow) = self.ends[end].direction.as_mut() {
-                flow.sender.episodes.timeouts += 1;
-                sink.event(EventRow {
-                    flow: flow.sender.flow,
-                    time_ns: segment.time_ns,
-                    kind: Kind::Timeout,
-                    reason: Reason::Syn,
-                    left: 0,
-                    right: 1,
-                    frame: Some(segment.frame),
-                    cause_frame: None,
-                    segments: copies.saturating_sub(1),
-                    flight: 0.0,
-                    phase: Phase::Open,
-                    confidence: 0.95,
-                    value: Some(since_s),
-                    timeout_follows: None,
-                });
-            }
+        let end = &mut self.ends[end];
+        if again && since_s > SYN_TIMER_S && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
+            end.repeated_syns.push((*segment, since_s));
+        }
+    }
+
+    /// The handshake's timer is the sender's too (RFC 6298, 5.7): the flow begins with its expiries.
+    fn syn_expiries(&mut self, end: usize, sink: &mut dyn Sink) {
+        let repeated = std::mem::take(&mut self.ends[end].repeated_syns);
+        let Some(flow) = self.ends[end].direction.as_mut() else {
+            return;
+        };
+        flow.sender.episodes.timeouts += repeated.len() as u64;
+        for (n, (syn, since_s)) in repeated.iter().enumerate() {
+            sink.event(EventRow {
+                flow: flow.sender.flow,
+                time_ns: syn.time_ns,
+                kind: Kind::Timeout,
+                reason: Reason::Syn,
+                left: 0,
+                right: 1,
+                frame: Some(syn.frame),
+                cause_frame: None,
+                segments: n as u32,
+                flight: 0.0,
+                phase: Phase::Open,
+                confidence: 0.95,
+                value: Some(*since_s),
+                timeout_follows: None,
+            });
         }
     }
 
@@ -277,6 +326,7 @@ impl Connection {
         let left = unwrap.advance(segment.seq) + u64::from(segment.has(flags::SYN));
         if segment.payload > 0 && self.ends[end].direction.is_none() {
             self.open_flow(end, segment, numbers);
+            self.syn_expiries(end, sink);
         }
         if let Some(flow) = self.ends[end].direction.as_mut() {
             flow.on_segment(left, segment, sink);
@@ -367,6 +417,11 @@ impl Connection {
     pub fn finish(&mut self, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.release(numbers, sink);
         for end in 0..2 {
+            if let (None, Some(&(syn, _))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
+                // an attempt that brought no data is a flow of expiries
+                self.open_flow(end, &syn, numbers);
+                self.syn_expiries(end, sink);
+            }
             if let Some(mut flow) = self.ends[end].direction.take() {
                 flow.finish(sink);
                 sink.flow(self.row(end, &flow));
@@ -390,7 +445,11 @@ impl Connection {
             src_port: own.port,
             dst: peer.address,
             dst_port: peer.port,
-            first_ns: flow.first_ns,
+            first_ns: if flow.first_ns == 0 {
+                flow.last_ns
+            } else {
+                flow.first_ns
+            },
             last_ns: flow.last_ns.max(flow.first_ns),
             vantage: sender.vantage,
             vantage_confidence: position.confidence,
@@ -479,7 +538,9 @@ impl Flow {
         };
         if segment.payload == 0 {
             self.arrivals.on_other(segment.ip_id);
-            if segment.has(flags::FIN) {
+            if self.is_empty_probe(&passing, segment) {
+                self.probe_event(&passing, sink);
+            } else if segment.has(flags::FIN) {
                 self.arrivals.on_fin(passing, &mut self.sender, sink);
             }
             return;
@@ -512,6 +573,16 @@ impl Flow {
                 || self.zero_window.is_some() && passing.left <= self.sender.nxt)
     }
 
+    /// The same without data, as Linux does it: only the number, one below the next, calls for an answer.
+    fn is_empty_probe(&self, passing: &Passing, segment: &Segment) -> bool {
+        let idle_ns = passing.time_ns - self.sender.last_sent_ns;
+        let below = passing.left < self.sender.nxt;
+        let number_only = segment.flags & (flags::FIN | flags::SYN) == 0 && below && self.first_ns != 0;
+        number_only
+            && (passing.left + 1 == self.sender.nxt && idle_ns >= KEEP_ALIVE_NS
+                || passing.left + 1 == self.sender.una && self.zero_window.is_some())
+    }
+
     fn probe_event(&self, passing: &Passing, sink: &mut dyn Sink) {
         sink.event(EventRow {
             flow: self.sender.flow,
@@ -526,7 +597,7 @@ impl Flow {
             right: offset(passing.right),
             frame: Some(passing.frame),
             cause_frame: None,
-            segments: 1,
+            segments: u32::from(passing.right > passing.left),
             flight: self.sender.flight(),
             phase: self.sender.phase(),
             confidence: 0.9,
