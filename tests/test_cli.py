@@ -152,6 +152,14 @@ def test_file_without_permission(capture, tmp_path):
     assert_sentence(tcpfit("analyze", path), 1, path, "permission")
 
 
+def test_path_that_is_no_text(capture, tmp_path):
+    path = tmp_path / os.fsdecode(b"n\xffme.pcap")
+    path.write_bytes(capture.read_bytes())
+    document = json.loads(tcpfit("analyze", path, "--format", "json").stdout)
+    assert [str(path)] == [entry["path"] for entry in document["captures"]]
+    assert_sentence(tcpfit("analyze", f"{path}x"), 1, "no such file")
+
+
 def test_others_are_analysed_all_the_same(capture, tmp_path):
     run = tcpfit("analyze", tmp_path / "absent.pcap", capture, "--format", "json")
     assert_sentence(run, 1, "absent.pcap")

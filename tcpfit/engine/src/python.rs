@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -104,10 +104,9 @@ fn analyze(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
     let analysis = new_analysis(vantage, filter, from_s, to_s, segments)?;
-    let path = path.to_string_lossy().into_owned();
     let run = || guarded(|| read_capture(&path, analysis, progress.as_ref()));
     let read = py.detach(run)?;
-    let capture = describe(py, &path, &read)?;
+    let capture = describe(py, &path.to_string_lossy(), &read)?;
     Outcome::new(py, capture, read.tables)
 }
 
@@ -120,7 +119,7 @@ struct Read {
 }
 
 /// Runs without the interpreter's lock, which it takes only to look at signals and to tell progress.
-fn read_capture(path: &str, mut analysis: Analysis, progress: Option<&Py<PyAny>>) -> PyResult<Read> {
+fn read_capture(path: &Path, mut analysis: Analysis, progress: Option<&Py<PyAny>>) -> PyResult<Read> {
     let raised = Arc::new(Mutex::new(None));
     let failed = |error: CaptureError| match raised.lock().ok().and_then(|mut raised| raised.take()) {
         Some(exception) => exception,

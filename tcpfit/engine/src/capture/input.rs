@@ -1,8 +1,10 @@
 //! The capture's bytes: file or standard input, counted as they are read, gzip and zstd undone.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -100,9 +102,9 @@ pub struct Input {
 
 impl Input {
     /// Opens a file by its path; `-` is standard input.
-    pub fn open(path: &str, interrupt: Interrupt) -> Result<Self, CaptureError> {
+    pub fn open(path: &Path, interrupt: Interrupt) -> Result<Self, CaptureError> {
         let failed = |error: io::Error| open_failed(path, &error);
-        if path == "-" {
+        if path == Path::new("-") {
             let pipe = Pipe::new(|| Ok(io::stdin()), interrupt).map_err(failed)?;
             return Self::from_reader(pipe, 0).map_err(failed);
         }
@@ -157,18 +159,18 @@ fn zstd(compressed: impl BufRead + Send + 'static) -> io::Result<impl Read + Sen
 }
 
 /// How an error names the input.
-fn place(path: &str) -> &str {
-    match path {
-        "-" => "standard input",
+fn place(path: &Path) -> Cow<'_, str> {
+    match path.to_string_lossy() {
+        Cow::Borrowed("-") => "standard input".into(),
         path => path,
     }
 }
 
-pub fn rejected(path: &str, sentence: impl fmt::Display) -> CaptureError {
+pub fn rejected(path: &Path, sentence: impl fmt::Display) -> CaptureError {
     CaptureError::Rejected(format!("{}: {sentence}", place(path)))
 }
 
-pub fn open_failed(path: &str, error: &io::Error) -> CaptureError {
+pub fn open_failed(path: &Path, error: &io::Error) -> CaptureError {
     match error.kind() {
         _ if is_stop(error) => CaptureError::Stopped,
         io::ErrorKind::NotFound => rejected(path, "no such file; check the path"),

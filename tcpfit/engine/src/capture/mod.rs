@@ -20,6 +20,8 @@ pub use input::{Compression, Interrupt, Position};
 use record::Step;
 pub use warnings::Warnings;
 
+use std::path::Path;
+
 use crate::segment::Direction;
 
 /// One packet, borrowed from the capture until the next is read.
@@ -70,22 +72,22 @@ pub struct Capture {
 
 impl Capture {
     /// Opens a capture by its path; `-` is standard input.
-    pub fn open(path: &str) -> Result<Self, CaptureError> {
-        Self::open_interruptible(path, Box::new(|| false))
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, CaptureError> {
+        Self::open_interruptible(path.as_ref(), Box::new(|| false))
     }
 
     /// As `open`; `interrupt` is asked again and again while a read waits for a pipe.
-    pub fn open_interruptible(path: &str, interrupt: Interrupt) -> Result<Self, CaptureError> {
+    pub fn open_interruptible(path: &Path, interrupt: Interrupt) -> Result<Self, CaptureError> {
         Self::from_input(Input::open(path, interrupt)?, path)
     }
 
     /// Reads a capture from any stream.
     pub fn from_reader(reader: impl std::io::Read + Send + 'static) -> Result<Self, CaptureError> {
-        let input = Input::from_reader(reader, 0).map_err(|error| input::open_failed("capture", &error))?;
-        Self::from_input(input, "capture")
+        let input = Input::from_reader(reader, 0).map_err(|error| input::open_failed(Path::new("capture"), &error))?;
+        Self::from_input(input, Path::new("capture"))
     }
 
-    fn from_input(input: Input, path: &str) -> Result<Self, CaptureError> {
+    fn from_input(input: Input, path: &Path) -> Result<Self, CaptureError> {
         let rejected = |sentence: String| input::rejected(path, sentence);
         let mut block = Block::new(input.reader);
         let head = block.peek(format::HEAD);
