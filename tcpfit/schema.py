@@ -228,6 +228,7 @@ SEGMENTS = (
     Column("sack_permitted", BOOL, "", "SACK-permitted option"),
     Column("tsval", U32, "", "TSval; null if absent"),
     Column("tsecr", U32, "", "TSecr; null if absent"),
+    Column("options_incomplete", BOOL, "", "options cut by the snapshot length or malformed: some may be unknown"),
     Column("sack", pl.List(pl.UInt32()), "", "edges of the SACK blocks: left, right, left, right, ..."),
 )
 

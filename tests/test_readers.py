@@ -21,7 +21,7 @@ from tcpfit.readers.decode import tcp_options
 
 SAMPLES = sorted((Path(__file__).parent.parent / "sample-traces").glob("*.pcap*"))
 TABLES = ("flows", "events", "rounds")
-FACTS = ("link_types", "packets", "tcp_segments", "bytes", "start_ns", "end_ns", "skipped")
+FACTS = ("format", "link_types", "packets", "tcp_segments", "bytes", "start_ns", "end_ns", "skipped")
 
 needs_tshark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is not installed: the tshark reader is not compared"
@@ -65,6 +65,7 @@ CASES = {
     "cooked": Transfer(lost=frozenset({9}), link_type=captures.SLL),
     "cooked-2": Transfer(lost=frozenset({9}), link_type=captures.SLL2),
     "headers-only": Transfer(lost=frozenset({9}), snaplen=96),
+    "options-cut": Transfer(lost=frozenset({9}), snaplen=60),
 }
 
 
@@ -202,5 +203,6 @@ def test_arguments_that_make_no_sense(tmp_path):
 
 @given(st.binary(max_size=60))
 def test_options_never_fail(area):
-    options = tcp_options(area)
+    options = tcp_options(area, len(area) + 1)
     assert len(options.sack) % 2 == 0
+    assert options.incomplete or 0 in area

@@ -39,6 +39,7 @@ class Segment(NamedTuple):
     sack_permitted: bool
     tsval: int | None
     tsecr: int | None
+    options_incomplete: bool
     sack: list[int]
 
 

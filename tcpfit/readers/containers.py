@@ -6,6 +6,7 @@ draft-ietf-opsawg-pcapng.
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -115,6 +116,19 @@ def open_capture(stream: Stream, path: str) -> tuple[Facts, Iterator[Packet]]:
     raise CaptureError(
         f"{place}: in no format that tcpfit reads ({found}); if Wireshark opens it, convert it with editcap"
     )
+
+
+def format_of(path: str) -> str | None:
+    """Format of a file by its magic; None where it is neither pcap nor pcapng, or cannot be looked at (a pipe)."""
+    if not os.path.isfile(path):
+        return None
+    try:
+        stream = Stream(path)
+    except CaptureError:
+        return None
+    magic = stream.take(4)
+    stream.close()
+    return "pcap" if magic in PCAP_MAGICS else "pcapng" if magic == b"\x0a\x0d\x0d\x0a" else None
 
 
 class _Record(NamedTuple):

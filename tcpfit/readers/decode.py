@@ -183,7 +183,7 @@ def _tcp(
     if offset < 20 or offset > length:
         raise Skipped(BAD_TCP)
     header = dpkt.tcp.TCP(data[:20].ljust(20, b"\0"))
-    options = tcp_options(data[20:offset])
+    options = tcp_options(data[20:offset], offset - 20)
     return Segment(
         packet.frame,
         packet.time_ns,
@@ -206,6 +206,7 @@ def _tcp(
         options.sack_permitted,
         options.tsval,
         options.tsecr,
+        options.incomplete,
         options.sack,
     )
 
@@ -220,10 +221,14 @@ class Options:
     tsval: int | None = None
     tsecr: int | None = None
     sack: list[int] = field(default_factory=list)
+    incomplete: bool = False
 
 
-def tcp_options(area: bytes) -> Options:
-    """Options as far as they are whole (RFC 9293, 3.2); a length that leads nowhere ends them."""
+def tcp_options(area: bytes, length: int) -> Options:
+    """Options as far as they are whole (RFC 9293, 3.2), of an area of `length` bytes that may have been cut.
+
+    A length that leads nowhere ends them.
+    """
     options, at = Options(), 0
     while at < len(area) and area[at] != 0:
         if area[at] == 1:
@@ -231,7 +236,8 @@ def tcp_options(area: bytes) -> Options:
             continue
         end = at + area[at + 1] if at + 1 < len(area) else 0
         if not at + 2 <= end <= len(area):
-            break
+            options.incomplete = True
+            return options
         kind, value = area[at], area[at + 2 : end]
         match kind, len(value):
             case 2, 2:
@@ -246,6 +252,7 @@ def tcp_options(area: bytes) -> Options:
             case 8, 8:
                 options.tsval, options.tsecr = struct.unpack(">II", value)
         at = end
+    options.incomplete = at >= len(area) and len(area) < length
     return options
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from tcpfit.exceptions import CaptureError, InvalidParameter
 from tcpfit.readers import Reading, Settings
+from tcpfit.readers.containers import format_of
 from tcpfit.readers.tshark import FIELDS, PREFERENCES, Collector, Complaint, nanoseconds
 
 LIVE = "interface:"
@@ -20,7 +21,7 @@ LIVE = "interface:"
 
 def read(path: str, settings: Settings) -> Reading:
     """Read a capture, or listen on an interface, through pyshark; see `tcpfit.readers.read`."""
-    collector = Collector(replace(settings, filter=None))
+    collector = Collector(replace(settings, filter=None), format_of(path))
     return collector.run(_rows(path, settings))
 
 

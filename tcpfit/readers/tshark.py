@@ -17,7 +17,7 @@ from typing import IO, Any
 from tcpfit.exceptions import CaptureError
 from tcpfit.readers import Reading, Settings
 from tcpfit.readers.batches import Batches, Segment, counts
-from tcpfit.readers.containers import INBOUND, OUTBOUND
+from tcpfit.readers.containers import INBOUND, OUTBOUND, format_of
 from tcpfit.readers.decode import BAD_TCP, FRAGMENTED, NOT_IP, TRUNCATED, protocol_reason, tcp_options
 
 PREFERENCES = (
@@ -86,7 +86,7 @@ ENCAPSULATIONS = {
 
 def read(path: str, settings: Settings) -> Reading:
     """Read a capture through tshark; see `tcpfit.readers.read`."""
-    return Collector(settings).run(_rows(path))
+    return Collector(settings, format_of(path)).run(_rows(path))
 
 
 def command(path: str) -> list[str]:
@@ -148,7 +148,8 @@ def _sentence(complaints: IO[str]) -> str:
 class Collector:
     """Turns tshark's lines into segments and into the facts about the capture."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, file_format: str | None) -> None:
+        self._format = file_format
         self._batches = Batches(settings)
         self._skipped: Counter[str] = Counter()
         self._packets = self._bytes = 0
@@ -171,7 +172,7 @@ class Collector:
                 raise CaptureError(str(complaint)) from None
             warnings.append(f"{complaint}; the capture ends here")
         facts: dict[str, Any] = {
-            "format": "tshark",
+            "format": self._format,
             "link_types": list(self._links),
             "packets": self._packets,
             "bytes": self._bytes,
@@ -226,7 +227,8 @@ def not_analysed(row: dict[str, str]) -> str | None:
 
 def segment(row: dict[str, str], time: int) -> Segment:
     """A segment from tshark's fields; of tunnelled headers the innermost count."""
-    options = tcp_options(bytes.fromhex(_last(row, "tcp.options")))
+    area = max(0, _number(row, "tcp.hdr_len") - 20)
+    options = tcp_options(bytes.fromhex(_last(row, "tcp.options"))[:area], area)
     inner = [layer for layer in row["frame.protocols"].split(":") if layer in ("ip", "ipv6")][-1]
     v4 = inner == "ip"
     ip_id = int(_last(row, "ip.id"), 0) if v4 else None
@@ -255,6 +257,7 @@ def segment(row: dict[str, str], time: int) -> Segment:
         options.sack_permitted,
         options.tsval,
         options.tsecr,
+        options.incomplete,
         options.sack,
     )
 

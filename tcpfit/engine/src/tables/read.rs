@@ -34,6 +34,7 @@ pub fn read_segments(batch: &RecordBatch, mut take: impl FnMut(&Segment)) -> Res
     let tsval = numbers::<UInt32Type>(batch, "tsval")?;
     let tsecr = numbers::<UInt32Type>(batch, "tsecr")?;
     let sack = column(batch, "sack")?;
+    let incomplete = booleans(batch, "options_incomplete")?;
 
     for row in 0..batch.num_rows() {
         let mut options = Options {
@@ -41,6 +42,7 @@ pub fn read_segments(batch: &RecordBatch, mut take: impl FnMut(&Segment)) -> Res
             window_scale: optional(window_scale, row),
             sack_permitted: sack_permitted.is_valid(row) && sack_permitted.value(row),
             timestamps: optional(tsval, row).zip(optional(tsecr, row)),
+            incomplete: incomplete.is_valid(row) && incomplete.value(row),
             ..Options::default()
         };
         edges(sack, row, &mut options)?;

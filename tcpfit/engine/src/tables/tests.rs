@@ -15,6 +15,7 @@ fn segment(frame: u64) -> Segment {
         options = Options {
             sack_permitted: true,
             window_scale: Some(7),
+            incomplete: true,
             ..Options::default()
         };
         options.sack[..2].copy_from_slice(&[(5, 6), (1, 2)]);

@@ -158,6 +158,7 @@ table!(Segment, |row| {
     sack_permitted: bool = row.options.sack_permitted,
     tsval: u32 = row.options.timestamps.map(|(tsval, _)| tsval),
     tsecr: u32 = row.options.timestamps.map(|(_, tsecr)| tsecr),
+    options_incomplete: bool = row.options.incomplete,
 }, lists { sack = sack_edges });
 
 fn list_field(name: &str) -> Field {
