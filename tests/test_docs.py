@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,24 @@ def test_every_option_is_documented():
     options = [option for parameter in analyze.params for option in parameter.opts if option.startswith("--")]
     assert options
     assert [] == [option for option in options if option not in text]
+
+
+def test_readme_shows_what_the_demo_prints():
+    """Every line of the README's block, in the demo's order."""
+    block = re.search(r"shortened:\n\n((?:    .*\n|\n)+)", (ROOT / "README.md").read_text())
+    environment = os.environ | {"COLUMNS": "80"}
+    command = [
+        sys.executable,
+        "-c",
+        "from tcpfit.cli.main import run; run()",
+        "analyze",
+        "sample-traces/newreno-loss.pcap.gz",
+    ]
+    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    printed = iter(line.rstrip() for line in run.stdout.splitlines())
+    shown = [line[4:] for line in block[1].splitlines() if line.strip() not in ("", "...")]
+    assert len(shown) > 20
+    assert [] == [line for line in shown if line not in printed]
 
 
 def test_columns_are_declared_once():
