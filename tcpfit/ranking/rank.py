@@ -16,7 +16,7 @@ from tcpfit.parameters.table import NAMES
 from tcpfit.ranking import applicability, residuals
 from tcpfit.ranking.blocks import ENOUGH, SUMS, Blocks, blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
-from tcpfit.ranking.comparison import Comparison, block_weights, compare
+from tcpfit.ranking.comparison import block_weights, compare
 from tcpfit.ranking.prediction import missing, predict, spread
 from tcpfit.ranking.steady import Steady, steady
 from tcpfit.ranking.table import BASELINES, RANKING, VERDICTS
@@ -139,70 +139,90 @@ def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, who
     return found
 
 
+COMPARED = ("score", "difference", "difference_se", "probability_best")
+"""Columns of `RANKING` that come from comparing a flow's blocks."""
+
+
 def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Compare, rank and judge flow by flow."""
-    ranking: dict[str, list[Any]] = {c.name: [] for c in RANKING}
+    flows, size = len(evidence), len(fits)
+    of_fits = {
+        "predicted_bps": _stack([fit.predicted_bps for fit in fits], flows),
+        "predicted_time_s": _stack([fit.predicted_time for fit in fits], flows),
+        "log_ratio": _stack([fit.ratio for fit in fits], flows),
+        "log_ratio_low": _stack([fit.low for fit in fits], flows),
+        "log_ratio_high": _stack([fit.high for fit in fits], flows),
+        **{name: np.full((flows, size), np.nan) for name in COMPARED},
+    }
+    applicable = np.array([fit.applicable for fit in fits], dtype=np.bool_).reshape(size, flows).T
+    models = np.array([not fit.baseline for fit in fits], dtype=np.bool_)
+    usable = applicable & np.isfinite(of_fits["log_ratio"])
+    rows, ranks = np.zeros((flows, size), np.intp), np.zeros((flows, size), np.int64)
     verdicts: dict[str, list[Any]] = {c.name: [] for c in VERDICTS}
     number, first = cut.count(), np.concatenate(([0], np.cumsum(cut.count())))
-    models = np.array([not fit.baseline for fit in fits])
-    names = [fit.name for fit in fits]
-    errors = np.stack([fit.residuals for fit in fits]) if fits else np.zeros((0, len(cut.owner)))
+    mean_of_blocks = [fit.name for fit in fits].index("mean-of-blocks")
+    errors = _stack([fit.residuals for fit in fits], len(cut.owner)).T
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
     seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
-    for i in range(len(evidence)):
-        flow, own = int(evidence.flow[i]), errors[:, first[i] : first[i + 1]]
-        ratio = np.array([fit.ratio[i] for fit in fits])
-        usable = np.array([fit.applicable[i] for fit in fits], dtype=np.bool_) & np.isfinite(ratio)
-        enough = number[i] >= ENOUGH
-        weights = block_weights(seconds[first[i] : first[i + 1]], sent[first[i] : first[i + 1]])
-        compared = compare(own, weights, usable & models, flow) if enough else _uncompared(len(fits))
-        order = _order(compared.score, ratio, usable, models)
-        place = {k: position + 1 for position, k in enumerate(order)}
-        as_good = compared.as_good(order[0]) if enough and order else np.zeros(len(fits), np.bool_)
-        everything = [*order, *(k for k in range(len(fits)) if k not in place)]
-        candidates = []
-        for k in everything:
-            fit = fits[k]
-            row = {
-                "flow": flow,
-                "model": fit.name,
-                "rank": place.get(k),
-                "score": compared.score[k],
-                "predicted_bps": fit.predicted_bps[i],
-                "predicted_time_s": fit.predicted_time[i],
-                "log_ratio": fit.ratio[i],
-                "log_ratio_low": fit.low[i],
-                "log_ratio_high": fit.high[i],
-                "difference": compared.difference[k],
-                "difference_se": compared.difference_se[k],
-                "probability_best": compared.probability_best[k],
-            }
-            row = {key: _known(item) for key, item in row.items()}
-            row |= {"applicable": bool(fit.applicable[i]), "reasons": fit.reasons[i]}
-            for key, item in row.items():
-                ranking[key].append(item)
-            if not fit.baseline:
-                candidates.append(
-                    Candidate(
-                        fit.name,
-                        bool(fit.applicable[i]),
-                        bool(as_good[k]),
-                        row["log_ratio"],
-                        row["log_ratio_low"],
-                        row["log_ratio_high"],
-                        row["probability_best"],
-                        row["score"],
-                        fit.reasons[i],
-                    )
-                )
-        mean = _known(compared.score[names.index("mean-of-blocks")])
-        judged = verdict(candidates, int(number[i]), float(events[i]), mean)
+    for i in range(flows):
+        flow, enough, of_flow = int(evidence.flow[i]), bool(number[i] >= ENOUGH), slice(first[i], first[i + 1])
+        compared = None
+        if enough:
+            weights = block_weights(seconds[of_flow], sent[of_flow])
+            compared = compare(errors[:, of_flow], weights, usable[i] & models, flow)
+            for name in COMPARED:
+                of_fits[name][i] = getattr(compared, name)
+        order = _order(of_fits["score"][i], of_fits["log_ratio"][i], usable[i], models)
+        as_good = compared.as_good(order[0]) if compared and order else np.zeros(size, np.bool_)
+        rows[i] = [*order, *(k for k in range(size) if k not in order)]
+        ranks[i, order] = range(1, len(order) + 1)
+        known = {name: [_known(item) for item in array[i].tolist()] for name, array in of_fits.items()}
+        candidates = [
+            Candidate(
+                fits[k].name,
+                bool(applicable[i, k]),
+                bool(as_good[k]),
+                known["log_ratio"][k],
+                known["log_ratio_low"][k],
+                known["log_ratio_high"][k],
+                known["probability_best"][k],
+                known["score"][k],
+                fits[k].reasons[i],
+            )
+            for k in rows[i].tolist()
+            if models[k]
+        ]
+        judged = verdict(candidates, int(number[i]), float(events[i]), known["score"][mean_of_blocks])
         for key, item in {"flow": flow, "state": judged.state, "models": judged.models, "text": judged.text}.items():
             verdicts[key].append(item)
+    placed = {name: pl.Series(np.take_along_axis(array, rows, 1).ravel()) for name, array in of_fits.items()}
+    rank_of = pl.Series(np.take_along_axis(ranks, rows, 1).ravel())
+    ranking = {
+        "flow": pl.Series(np.repeat(evidence.flow, size)),
+        "model": pl.Series([fit.name for fit in fits], dtype=pl.String).gather(rows.ravel()),
+        "rank": pl.select(pl.when(rank_of > 0).then(rank_of)).to_series(),
+        **{name: pl.select(pl.when(column.is_finite()).then(column)).to_series() for name, column in placed.items()},
+        "applicable": pl.Series(np.take_along_axis(applicable, rows, 1).ravel()),
+        "reasons": _lists([fits[k].reasons[i] for i, own in enumerate(rows.tolist()) for k in own]),
+    }
+    schema, judgement = (pl.Schema({c.name: c.dtype for c in table}) for table in (RANKING, VERDICTS))
+    judged_best = _lists(verdicts.pop("models"))
     return (
-        pl.DataFrame(ranking, schema={c.name: c.dtype for c in RANKING}),
-        pl.DataFrame(verdicts, schema={c.name: c.dtype for c in VERDICTS}),
+        pl.DataFrame(ranking).select(schema.names()).cast(schema),
+        pl.DataFrame({**verdicts, "models": judged_best}).select(judgement.names()).cast(judgement),
     )
+
+
+def _stack(arrays: list[Floats], size: int) -> Floats:
+    """Arrays of that size beside each other, one a column."""
+    return np.stack(arrays, axis=1) if arrays else np.zeros((size, 0))
+
+
+def _lists(values: list[list[str]]) -> pl.Series:
+    """A column of lists of text. Few of them differ, and polars takes each as a series of its own."""
+    number: dict[tuple[str, ...], int] = {}
+    rows = [number.setdefault(tuple(value), len(number)) for value in values]
+    return pl.Series([list(value) for value in number], dtype=pl.List(pl.String)).gather(rows)
 
 
 def _order(score: Floats, ratio: Floats, usable: np.ndarray, models: np.ndarray) -> list[int]:
@@ -214,10 +234,6 @@ def _order(score: Floats, ratio: Floats, usable: np.ndarray, models: np.ndarray)
         return not usable[k], by_score, float(off[k]), k
 
     return sorted((k for k in range(len(ratio)) if models[k] and np.isfinite(ratio[k])), key=key)
-
-
-def _uncompared(size: int) -> Comparison:
-    return Comparison(*(np.full(size, np.nan) for _ in range(4)))
 
 
 def _known(item: Any) -> Any:
