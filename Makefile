@@ -1,7 +1,7 @@
 # make demo    build, then analyse a sample capture
 # make test    cargo test and pytest
 # make lint    ruff, mypy, rustfmt, clippy
-# make bench   time an analysis and the models
+# make bench   time the engine beside other programs, an analysis and the models (minutes)
 # make wheel   build the wheel into dist/
 # make clean   remove what was built
 
@@ -54,6 +54,7 @@ lint: $(VENV)/tools
 	cargo clippy --quiet --locked --all-targets --manifest-path $(CRATE) -- -D warnings
 
 bench: $(VENV)/tools
+	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/analyze.py
 	$(BIN)/python benchmarks/models.py
 

@@ -1,8 +1,12 @@
-"""Write a pcap of bulk TCP flows with losses, retransmissions and ACKs: `generate.py OUT PACKETS FLOWS SEED`.
+"""Write a pcap of TCP flows with losses, reordering, retransmissions and ACKs: `generate.py OUT PACKETS FLOWS SEED`.
 
-Deterministic: the same arguments give the same bytes. A round of a flow is a window of full-sized segments, of which
-the share LOSS is lost between sender and receiver (the capture is at the sender), an ACK for every second segment, with
-SACK blocks after a hole, and the retransmission a round trip later; the window halves then and grows by one a round.
+FLOWS is the number of bulk flows, or `short`: then a new flow of a few segments begins every 0.25 ms, and ends.
+Deterministic: the same arguments give the same bytes, and a smaller PACKETS gives the beginning of the same file.
+
+The capture is at the sender. A round of a flow is a window of full-sized segments; the share LOSS of them is lost and
+the share REORDERED overtaken by the next two, both on the way to the receiver. The receiver acknowledges every second
+segment, and at once, with SACK blocks, what is out of order. What was lost is sent again at the third duplicate ACK or
+when the timer runs out. The window halves after a loss and grows by one a round.
 Frames are cut to 128 bytes as `tcpdump -s 128` would; nothing but headers and options of a packet is read by tcpfit.
 """
 
@@ -12,13 +16,20 @@ import heapq
 import random
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterable, Iterator
+from itertools import count, islice
 
 LOSS = 0.001
+REORDERED = 0.001
 SMSS = 1448
 SNAPLEN = 128
 START_NS = 1_700_000_000 * 10**9
 GAP_NS = 12_000  # of a sender at about 1 Gbit/s
+LATE_NS = 30_000  # more than two gaps, less than three: no third duplicate ACK
+TIMER_NS = 200_000_000
+SPACING_NS = 250_000  # between the beginnings of short flows
+SIZES = (1, 1, 1, 2, 2, 2, 4, 7)  # segments of short flows: ten packets a flow on average
+BULK = 1 << 60
 FIN, SYN, PSH, ACK = 1, 2, 8, 16
 
 RECORD = struct.Struct("<IIII")
@@ -28,6 +39,8 @@ TIMESTAMPS = struct.Struct(">BBBBII")
 ETHERNET = b"\x02\0\0\0\0\1\x02\0\0\0\0\2\x08\0"
 PADDING = bytes(SNAPLEN)
 
+Packet = tuple[int, bytes]  # time, record
+
 
 class Endpoint:
     """One side of a connection: builds its frames."""
@@ -36,7 +49,7 @@ class Endpoint:
         self.ends = (address, peer, port, peer_port)
         self.ip_id = port
 
-    def frame(self, time_ns: int, seq: int, ack: int, flags: int, payload: int, options: bytes) -> bytes:
+    def frame(self, time_ns: int, seq: int, ack: int, flags: int, payload: int, options: bytes) -> Packet:
         source, destination, port, peer_port = self.ends
         header = 20 + len(options)
         total = 20 + header + payload
@@ -49,87 +62,174 @@ class Endpoint:
         wire = 14 + total
         data = (data + PADDING[: min(wire, SNAPLEN) - len(data)])[:SNAPLEN]
         seconds, rest = divmod(time_ns, 10**9)
-        return RECORD.pack(seconds, rest, len(data), wire) + data
+        return time_ns, RECORD.pack(seconds, rest, len(data), wire) + data
+
+
+class Receiver:
+    """What has arrived: RFC 5681, 4.2 says when it is acknowledged, RFC 2018, 4 which blocks an ACK names."""
+
+    def __init__(self, expected: int) -> None:
+        self.expected = expected
+        self.above: list[tuple[int, int]] = []
+        self.unacknowledged = 0
+        self.echo_ns = 0
+
+    def take(self, left: int, right: int, sent_ns: int) -> bool:
+        """A segment arrives; whether it is acknowledged at once."""
+        if left != self.expected:
+            self.above = merged([*self.above, (left, right)])
+            return True
+        self.echo_ns = sent_ns
+        self.expected = right
+        self.unacknowledged += 1
+        filled = bool(self.above)
+        while self.above and self.above[0][0] == self.expected:
+            self.expected = self.above.pop(0)[1]
+        return filled or self.unacknowledged == 2
+
+    def blocks(self, newest: int) -> bytes:
+        """The SACK option, the block of the newest segment first; empty where nothing is missing."""
+        if not self.above:
+            return b""
+        blocks = sorted(self.above, key=lambda block: not block[0] <= newest < block[1])[:3]
+        edges = [edge & 0xFFFFFFFF for block in blocks for edge in block]
+        return struct.pack(f">BBBB{len(edges)}I", 1, 1, 5, 2 + 4 * len(edges), *edges)
+
+
+def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges in order, those that touch made one."""
+    result: list[tuple[int, int]] = []
+    for left, right in sorted(ranges):
+        if result and result[-1][1] == left:
+            result[-1] = (result[-1][0], right)
+        else:
+            result.append((left, right))
+    return result
 
 
 class Flow:
-    """A bulk transfer of one connection, packet by packet in order of time."""
+    """The transfer of one connection, packet by packet in order of time."""
 
-    def __init__(self, number: int, seed: int) -> None:
+    def __init__(self, number: int, seed: int, start_ns: int | None = None) -> None:
         self.random = random.Random(seed * 1_000_003 + number)
         address, peer = struct.pack(">I", 0x0A000001 + number), struct.pack(">I", 0xC0A80001 + number % 250)
         self.sender = Endpoint(address, 10_000 + number % 50_000, peer, 443)
         self.receiver = Endpoint(peer, 443, address, 10_000 + number % 50_000)
         self.rtt_ns = self.random.randrange(5, 60) * 1_000_000
-        self.start_ns = START_NS + self.random.randrange(50_000_000)
+        self.start_ns = START_NS + self.random.randrange(50_000_000) if start_ns is None else start_ns
         self.isn, self.peer_isn = self.random.getrandbits(32), self.random.getrandbits(32)
+        size = BULK if start_ns is None else self.random.choice(SIZES) * SMSS - self.random.randrange(SMSS)
+        self.end = self.isn + 1 + size
+        self.arrived = Receiver(self.isn + 1)
 
     @staticmethod
     def timestamps(time_ns: int, echo_ns: int) -> bytes:
         return TIMESTAMPS.pack(1, 1, 8, 10, time_ns // 1_000_000 & 0xFFFFFFFF, echo_ns // 1_000_000 & 0xFFFFFFFF)
 
-    def packets(self) -> Iterator[tuple[int, bytes]]:
+    def packets(self) -> Iterator[Packet]:
         now, rtt = self.start_ns, self.rtt_ns
         send, reply = self.sender.frame, self.receiver.frame
         syn = struct.pack(">BBHBBBBIIBBBB", 2, 4, 1460, 4, 2, 8, 10, now // 1_000_000 & 0xFFFFFFFF, 0, 1, 3, 3, 7)
-        yield now, send(now, self.isn, 0, SYN, 0, syn)
-        yield now + rtt, reply(now + rtt, self.peer_isn, self.isn + 1, SYN | ACK, 0, syn)
-        now += rtt + 10_000
+        yield send(now, self.isn, 0, SYN, 0, syn)
+        yield reply(now + rtt, self.peer_isn, self.isn + 1, SYN | ACK, 0, syn)
+        now += rtt + GAP_NS
         una, ack = self.isn + 1, self.peer_isn + 1
-        yield now, send(now, una, ack, ACK, 0, self.timestamps(now, now - rtt))
+        yield send(now, una, ack, ACK, 0, self.timestamps(now, now - rtt))
         window = 10.0
-        resend: list[int] = []
-        while True:
-            now, una, resend, window = yield from self.round(now, una, ack, window, resend)
+        while una < self.end:
+            now, una, window = yield from self.round(now + GAP_NS, una, ack, window)
+        now += GAP_NS
+        yield send(now, una, ack, FIN | ACK, 0, self.timestamps(now, now - rtt))
+        yield reply(now + rtt, ack, una + 1, FIN | ACK, 0, self.timestamps(now + rtt, now))
+        now += rtt + GAP_NS
+        yield send(now, una + 1, ack + 1, ACK, 0, self.timestamps(now, now - rtt))
 
-    def round(self, now: int, una: int, ack: int, window: float, resend: list[int]):
-        """One window and its acknowledgements; what was lost is sent again first in the next, once they are all in."""
-        ready: list[tuple[int, bytes]] = []
-        lost: list[int] = []
-        count = max(int(window), 2)
-        last = now
-        for seq in resend:
-            ready.append((last, self.sender.frame(last, seq, ack, ACK | PSH, SMSS, self.timestamps(last, last))))
-            last += GAP_NS
-        for i in range(count):
-            seq, sent = una + i * SMSS, last
-            options = self.timestamps(sent, sent - self.rtt_ns)
-            ready.append((sent, self.sender.frame(sent, seq, ack, ACK, SMSS, options)))
-            last += GAP_NS
-            if self.random.random() < LOSS:
-                lost.append(seq)
-            elif lost or i % 2 or i == count - 1:
-                arrived = sent + self.rtt_ns
-                options = self.timestamps(arrived, sent)
-                left = seq + SMSS
-                if lost:
-                    left = lost[0]
-                    edges = (lost[-1] + SMSS & 0xFFFFFFFF, seq + SMSS & 0xFFFFFFFF)
-                    options += struct.pack(">BBBBII", 1, 1, 5, 10, *edges)
-                ready.append((arrived, self.receiver.frame(arrived, ack, left, ACK, 0, options)))
+    def data(self, now: int, left: int, right: int, ack: int, flags: int) -> Packet:
+        return self.sender.frame(now, left, ack, flags, right - left, self.timestamps(now, now - self.rtt_ns))
+
+    def round(self, now: int, una: int, ack: int, window: float) -> Generator[Packet, None, tuple[int, int, float]]:
+        """One window, its ACKs, and what was lost again; the time after it, the next sequence number and window."""
+        ready: list[Packet] = []
+        transit: list[tuple[int, int, int, int]] = []  # time its ACK is back, left, right, time it was sent
+        lost: list[tuple[int, int]] = []
+        nxt = una
+        for _ in range(max(int(window), 2)):
+            if nxt == self.end:
+                break
+            left, nxt = nxt, min(nxt + SMSS, self.end)
+            ready.append(self.data(now, left, nxt, ack, ACK))
+            fate = self.random.random()
+            if fate < LOSS:
+                lost.append((left, nxt))
+            else:
+                late = LATE_NS if fate < LOSS + REORDERED else 0
+                heapq.heappush(transit, (now + self.rtt_ns + late, left, nxt, now))
+            now += GAP_NS
+        window = max(window / 2, 2.0) if lost else min(window + 1, 500.0)
+        duplicates = 0
+        while transit or lost:
+            if lost and (duplicates == 3 or not transit):
+                at = now + GAP_NS if duplicates == 3 else now + self.rtt_ns + TIMER_NS
+                for left, right in lost:
+                    ready.append(self.data(at, left, right, ack, ACK | PSH))
+                    heapq.heappush(transit, (at + self.rtt_ns, left, right, at))
+                    at += GAP_NS
+                lost = []
+            now, left, right, sent = heapq.heappop(transit)
+            duplicates += left != self.arrived.expected
+            if self.arrived.take(left, right, sent) or not transit:
+                options = self.timestamps(now, self.arrived.echo_ns) + self.arrived.blocks(left)
+                ready.append(self.receiver.frame(now, ack, self.arrived.expected, ACK, 0, options))
+                self.arrived.unacknowledged = 0
         ready.sort(key=lambda packet: packet[0])
         yield from ready
-        window = max(window / 2, 2.0) if lost else min(window + 1, 500.0)
-        return last + self.rtt_ns, una + count * SMSS, lost, window
+        return ready[-1][0], nxt, window
 
 
-def generate(out: str, packets: int, flows: int, seed: int) -> None:
-    """Merge the flows by time."""
-    streams = heapq.merge(*(Flow(number, seed).packets() for number in range(flows)), key=lambda packet: packet[0])
+class Merged:
+    """Frames of flows in order of time. Flows come in order of their start, and are opened when their time has come."""
+
+    def __init__(self, flows: Iterable[Flow]) -> None:
+        self.flows = flows
+        self.opened = 0
+        self.most_open = 0
+
+    def __iter__(self) -> Iterator[bytes]:
+        streams: list[tuple[Packet, int, Iterator[Packet]]] = []
+        coming = iter(self.flows)
+        flow = next(coming, None)
+        while flow or streams:
+            while flow and (not streams or flow.start_ns <= streams[0][0][0]):
+                packets = flow.packets()
+                heapq.heappush(streams, (next(packets), self.opened, packets))
+                self.opened += 1
+                self.most_open = max(self.most_open, len(streams))
+                flow = next(coming, None)
+            (_, frame), number, packets = streams[0]
+            yield frame
+            if following := next(packets, None):
+                heapq.heapreplace(streams, (following, number, packets))
+            else:
+                heapq.heappop(streams)
+
+
+def flows_of(kind: str, seed: int) -> Iterable[Flow]:
+    """So many bulk flows, or short flows without end."""
+    if kind == "short":
+        return (Flow(number, seed, START_NS + number * SPACING_NS) for number in count())
+    return sorted((Flow(number, seed) for number in range(int(kind))), key=lambda flow: flow.start_ns)
+
+
+def generate(out: str, packets: int, flows: str, seed: int) -> str:
+    """Write the file and say what is in it."""
+    frames = Merged(flows_of(flows, seed))
     with open(out, "wb") as file:
         file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, 1))
-        buffer: list[bytes] = []
-        for count, (_, frame) in enumerate(streams, 1):
-            buffer.append(frame)
-            if count == packets:
-                break
-            if len(buffer) == 4096:
-                file.write(b"".join(buffer))
-                buffer.clear()
-        file.write(b"".join(buffer))
+        file.writelines(islice(frames, packets))
+    return f"{packets:,} packets, {frames.opened:,} connections, at most {frames.most_open:,} open at a time"
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 5:
         sys.exit("usage: generate.py OUT PACKETS FLOWS SEED")
-    generate(sys.argv[1], *map(int, sys.argv[2:]))
+    print(generate(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])))

@@ -105,6 +105,12 @@ impl Arrivals {
         self.id.dense()
     }
 
+    /// The counter serves other connections too, or all that was sent comes by: skipped numbers mean nothing.
+    pub fn share_counter(&mut self) {
+        self.id.ignore_gaps();
+        self.skipped.clear();
+    }
+
     /// A packet of the sender without data: it takes an identification too.
     pub fn on_other(&mut self, ip_id: Option<u16>) {
         if let Some(Place::Newest { index, missing }) = ip_id.map(|id| self.id.observe(id, 1)) {

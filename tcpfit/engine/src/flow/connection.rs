@@ -48,6 +48,8 @@ struct End {
     ce: bool,
     /// Other connections of the host have shown that its identifications count a connection's packets.
     counts: bool,
+    /// One counter of identifications serves all connections of the host.
+    shared: bool,
     /// Identifications of the last two packets before the first data.
     early_ids: [Option<u16>; 2],
 }
@@ -116,6 +118,8 @@ struct Flow {
 
 pub struct Connection {
     pub number: u32,
+    /// Numbers of the hosts at the ends, in the owner's table.
+    pub hosts: [Option<u32>; 2],
     ends: [End; 2],
     /// End that sent the SYN, if it was seen.
     client: Option<usize>,
@@ -135,6 +139,7 @@ impl Connection {
         };
         Self {
             number,
+            hosts: [None, None],
             ends: [end(first.src, first.sport), end(first.dst, first.dport)],
             client: None,
             synack_seen: false,
@@ -145,7 +150,7 @@ impl Connection {
         }
     }
 
-    fn end_of(&self, segment: &Segment) -> usize {
+    pub fn end_of(&self, segment: &Segment) -> usize {
         usize::from(!(segment.src == self.ends[0].address && segment.sport == self.ends[0].port))
     }
 
@@ -183,6 +188,17 @@ impl Connection {
     pub fn trust(&mut self, counts: impl Fn(&Address) -> bool) {
         for end in &mut self.ends {
             end.counts = counts(&end.address);
+        }
+    }
+
+    /// The identifications of that end count packets of other connections too.
+    pub fn share_counter(&mut self, end: usize) {
+        let end = &mut self.ends[end];
+        if !end.shared {
+            end.shared = true;
+            if let Some(flow) = end.direction.as_mut() {
+                flow.arrivals.share_counter();
+            }
         }
     }
 
@@ -364,6 +380,9 @@ impl Connection {
             sender.rtt.seed(rtt_s);
         }
         let mut arrivals = Arrivals::new(self.ends[end].counts);
+        if self.ends[end].shared || vantage == Vantage::Sender {
+            arrivals.share_counter();
+        }
         for id in self.ends[end].early_ids.into_iter().flatten() {
             arrivals.on_other(Some(id));
         }

@@ -33,6 +33,8 @@ pub struct IpId {
     steps: u32,
     ones: u32,
     forwards: u32,
+    /// Numbers that are skipped say nothing of the connection.
+    gaps_mean_nothing: bool,
     /// Bit i: `highest - i` has been seen.
     seen: [u64; (REMEMBERED / 64) as usize],
 }
@@ -44,7 +46,12 @@ impl IpId {
 
     /// The counter is the connection's own: a skipped number is a packet that did not come by.
     pub fn dense(&self) -> bool {
-        self.ordered() && self.ones * 10 >= self.steps * 8
+        !self.gaps_mean_nothing && self.ordered() && self.ones * 10 >= self.steps * 8
+    }
+
+    /// Other packets take numbers too, or none is missing where the packets are sent: only the order is left.
+    pub fn ignore_gaps(&mut self) {
+        self.gaps_mean_nothing = true;
     }
 
     /// A counter already known to be the connection's own, from other connections of the host.

@@ -12,6 +12,10 @@ const LINGER_NS: i64 = 10_000_000_000;
 const IDLE_NS: i64 = 600_000_000_000;
 /// Between two looks for idle connections, in time of the capture.
 const SWEEP_NS: i64 = 60_000_000_000;
+/// A counter went on if at most so many packets lie between two that were seen.
+const NEXT: u16 = 8;
+/// Turns at which a counter must have gone on: by chance once in 8,000 each.
+const TURNS_NEEDED: u32 = 3;
 /// Hosts remembered as being, or not being, the capturing one.
 const HOSTS: usize = 65_536;
 
@@ -47,6 +51,24 @@ struct Host {
     local: u32,
     /// Connections whose identifications counted their packets.
     counts: u32,
+    /// Last packet with an identification: its connection and the identification.
+    last: Option<(u32, u16)>,
+    /// Times another connection sent the next packet, and those at which it went on counting.
+    turns: u32,
+    continued: u32,
+}
+
+impl Host {
+    /// Looks whether one counter serves several connections of the host. True once it is sure.
+    fn shares_counter(&mut self, connection: u32, id: u16) -> bool {
+        if let Some((before, last)) = self.last.filter(|&(before, _)| before != connection) {
+            debug_assert_ne!(before, connection);
+            self.turns = self.turns.saturating_add(1);
+            self.continued += u32::from((1..=NEXT).contains(&id.wrapping_sub(last)));
+        }
+        self.last = Some((connection, id));
+        self.continued >= TURNS_NEEDED && self.continued * 2 > self.turns
+    }
 }
 
 /// Follows every connection of a capture. The same tracker serves every reader.
@@ -59,8 +81,39 @@ pub struct Tracker {
     index: HashMap<Key, u32, foldhash::fast::RandomState>,
     /// Closed connections and when they may go.
     closing: VecDeque<(i64, u32, Key, u32)>,
-    hosts: HashMap<Address, Host, foldhash::fast::RandomState>,
+    hosts: Hosts,
     next_sweep_ns: i64,
+}
+
+/// What is known of hosts, by address; connections keep the numbers of theirs.
+#[derive(Default)]
+struct Hosts {
+    index: HashMap<Address, u32, foldhash::fast::RandomState>,
+    list: Vec<Host>,
+}
+
+impl Hosts {
+    /// Number of the host, a new one if need be; `None` where the table is full.
+    fn number(&mut self, address: Address) -> Option<u32> {
+        if let Some(&number) = self.index.get(&address) {
+            return Some(number);
+        }
+        if self.list.len() >= HOSTS {
+            return None;
+        }
+        let number = self.list.len() as u32;
+        self.list.push(Host::default());
+        self.index.insert(address, number);
+        Some(number)
+    }
+
+    fn get(&self, address: &Address) -> Option<&Host> {
+        self.list.get(*self.index.get(address)? as usize)
+    }
+
+    fn get_mut(&mut self, address: &Address) -> Option<&mut Host> {
+        self.list.get_mut(*self.index.get(address)? as usize)
+    }
 }
 
 impl Default for Tracker {
@@ -81,7 +134,7 @@ impl Tracker {
             free: Vec::new(),
             index: HashMap::default(),
             closing: VecDeque::new(),
-            hosts: HashMap::default(),
+            hosts: Hosts::default(),
             next_sweep_ns: i64::MIN,
         }
     }
@@ -106,9 +159,15 @@ impl Tracker {
             return;
         };
         let handshake = segment.has(crate::segment::flags::SYN);
-        if !handshake && connection.needs_hint() && !self.hosts.is_empty() {
+        if !handshake && connection.needs_hint() {
             let hosts = &self.hosts;
             connection.hint(|address| hosts.get(address).is_some_and(|host| host.local > 0));
+        }
+        let end = connection.end_of(segment);
+        if let (Some(number), Some(id)) = (connection.hosts[end], segment.ip_id.filter(|&id| id != 0)) {
+            if self.hosts.list[number as usize].shares_counter(connection.number, id) {
+                connection.share_counter(end);
+            }
         }
         let was_closed = connection.closed();
         connection.push(segment, &mut self.numbers, sink);
@@ -116,11 +175,11 @@ impl Tracker {
             let number = connection.number;
             let local = connection.local_address();
             let counting: Vec<Address> = connection.counting().collect();
-            if let Some(host) = local.and_then(|address| self.host(address)) {
+            if let Some(host) = local.and_then(|address| self.hosts.get_mut(&address)) {
                 host.local += 1;
             }
             for address in counting {
-                if let Some(host) = self.host(address) {
+                if let Some(host) = self.hosts.get_mut(&address) {
                     host.counts += 1;
                 }
             }
@@ -132,18 +191,10 @@ impl Tracker {
         self.slots.get(slot as usize)?.as_deref()
     }
 
-    fn host(&mut self, address: Address) -> Option<&mut Host> {
-        if self.hosts.len() >= HOSTS && !self.hosts.contains_key(&address) {
-            return None;
-        }
-        Some(self.hosts.entry(address).or_default())
-    }
-
     fn open(&mut self, key: Key, segment: &Segment) -> u32 {
         let mut connection = Box::new(Connection::new(self.next_connection, segment));
-        if !self.hosts.is_empty() {
-            connection.trust(|address| self.hosts.get(address).is_some_and(|host| host.counts > 1));
-        }
+        connection.hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
+        connection.trust(|address| self.hosts.get(address).is_some_and(|host| host.counts > 1));
         self.next_connection += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
