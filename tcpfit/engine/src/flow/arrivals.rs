@@ -9,7 +9,7 @@
 use crate::events::cause::SHORTEST_TIMER_S;
 use crate::events::reordering::Late;
 use crate::flow::ip_id::{IpId, Place};
-use crate::flow::scoreboard::segments;
+use crate::flow::scoreboard::{segments, Unit};
 use crate::flow::sender::{Sender, Sent};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
@@ -37,6 +37,8 @@ struct Missing {
     left: u64,
     /// When its absence showed, the frame that showed it, and arrivals until then.
     time_ns: i64,
+    /// When the hole that it belongs to was sent, as far as was guessed.
+    hole_ns: i64,
     frame: u64,
     arrivals: u64,
 }
@@ -118,6 +120,16 @@ impl Arrivals {
         }
     }
 
+    /// The same, whose sequence number `left` is the next that the sender will send (RFC 9293, 3.10.7.4).
+    pub fn on_acknowledgement(&mut self, left: u64, ip_id: Option<u16>, sender: &mut Sender) {
+        let newest = self.is_newest(ip_id);
+        self.on_other(ip_id);
+        if newest && left < sender.nxt && left >= sender.una {
+            sender.retract(left);
+            self.missing.retain(|m| m.left < sender.nxt);
+        }
+    }
+
     /// The sender's FIN, at `left`: data below it that have not come by are missing.
     pub fn on_fin(&mut self, passing: Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         if passing.left > sender.nxt {
@@ -136,7 +148,10 @@ impl Arrivals {
 
     pub fn on_data(&mut self, passing: Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         let count = segments(passing.right - passing.left, sender.smss);
-        let place = passing.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
+        let mut place = passing.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
+        if place == Place::Copy && !self.is_copy_by_id(&passing, sender) {
+            place = Place::Unknown; // a number that came again: a resend with its original's, or other data
+        }
         if place == Place::Copy || self.is_copy(&passing, sender) {
             self.copies += u64::from(count);
             if !self.is_capture_copy(&passing) {
@@ -202,6 +217,26 @@ impl Arrivals {
             0
         };
         same && passing.time_ns - last.time_ns < COPY_NS.max(soon_ns)
+    }
+
+    /// The identification has been seen: on the same range, and sooner than a timer could send it again?
+    fn is_copy_by_id(&self, passing: &Passing, sender: &Sender) -> bool {
+        let unit = sender.board.units.get(sender.board.find(passing.left));
+        let sent = unit.into_iter().flat_map(|u| u.all());
+        let on_board = sent
+            .filter(|t| t.seen && Some(t.ip_id) == passing.ip_id)
+            .map(|t| t.time_ns)
+            .last();
+        let last = self
+            .last
+            .filter(|last| last.left == passing.left && last.ip_id == passing.ip_id);
+        let first_ns = match (on_board, last) {
+            (Some(time_ns), _) => time_ns,
+            (None, Some(last)) => last.time_ns,
+            // delivered and forgotten: below the left edge nothing but a copy carries an old number
+            (None, None) => return passing.right <= sender.una,
+        };
+        (passing.time_ns - first_ns) as f64 / 1e9 < SHORTEST_TIMER_S.max(sender.rtt.srtt_s)
     }
 
     /// A mirror port, or capturing on two interfaces, repeats a packet at once and unchanged.
@@ -300,7 +335,7 @@ impl Arrivals {
             let left = sender.nxt;
             let right = if k + 1 == count { right } else { left + smss };
             let index = self.skipped.pop_front();
-            self.remember(index, left, passing, sender);
+            self.remember(index, left, time_ns, passing, sender);
             sender.send_new(&Sent {
                 left,
                 right,
@@ -326,7 +361,7 @@ impl Arrivals {
         for k in 1..=count {
             let time_ns = silence.start_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
             let index = self.skipped.pop_front();
-            self.remember(index, left, passing, sender);
+            self.remember(index, left, time_ns, passing, sender);
             sender.send_again(
                 &Sent {
                     left,
@@ -360,7 +395,7 @@ impl Arrivals {
         })
     }
 
-    fn remember(&mut self, index: Option<i64>, left: u64, passing: &Passing, sender: &Sender) {
+    fn remember(&mut self, index: Option<i64>, left: u64, hole_ns: i64, passing: &Passing, sender: &Sender) {
         if self.missing.len() >= REMEMBERED {
             self.missing.pop_front();
         }
@@ -369,6 +404,7 @@ impl Arrivals {
             order: sender.order,
             left,
             time_ns: passing.time_ns,
+            hole_ns,
             frame: passing.frame,
             arrivals: self.segments,
         });
@@ -382,7 +418,7 @@ impl Arrivals {
                 // nothing is missing that could have been sent again: a packet without data
                 continue;
             };
-            self.remember(index, left, passing, sender);
+            self.remember(index, left, passing.time_ns, passing, sender);
             sender.send_again(
                 &Sent {
                     left,
@@ -417,6 +453,10 @@ impl Arrivals {
         if !right_place {
             // the guess which data it carried was wrong: take it back, and put it where it belongs
             sender.forget(missing.order, missing.left);
+            if sender.fill(&missing, Self::sent(passing)) {
+                self.late(&missing, passing, count, Reason::IpId, 0.9, sender, sink);
+                return true;
+            }
         }
         self.late(
             &missing,
@@ -549,6 +589,37 @@ impl Sender {
             if resent.is_empty() {
                 self.board.units[n].resent = None;
             }
+        }
+    }
+
+    /// Data of the hole that `missing` is one of the packets of, but cut in other pieces than was guessed: their first
+    /// transmission has come. False where the data are not of that hole, or had come before.
+    fn fill(&mut self, missing: &Missing, sent: Sent) -> bool {
+        let same_hole = |unit: &Unit| !unit.seen() && unit.first.time_ns == missing.hole_ns;
+        let units = self.board.cut(sent.left, sent.right);
+        if units.is_empty() || !self.board.units.range(units.clone()).all(same_hole) {
+            return false;
+        }
+        for unit in self.board.units.range_mut(units) {
+            unit.first.seen = true;
+            unit.first.frame = sent.frame;
+            unit.first.order = missing.order;
+            unit.first.tsval = sent.tsval;
+            unit.first.ip_id = sent.ip_id;
+        }
+        true
+    }
+
+    /// A packet without data says that nothing at or above `left` had been sent: what was guessed there was wrong.
+    fn retract(&mut self, left: u64) {
+        while let Some(unit) = self.board.units.back().filter(|u| u.right > left && !u.seen()) {
+            let right = unit.left.max(left);
+            self.outstanding = self.outstanding.saturating_sub(segments(unit.right - right, self.smss));
+            self.nxt = right;
+            if unit.left < left {
+                self.board.split(left);
+            }
+            self.board.units.pop_back();
         }
     }
 

@@ -556,7 +556,7 @@ impl Flow {
             ttl: segment.ttl,
         };
         if segment.payload == 0 {
-            self.arrivals.on_other(segment.ip_id);
+            self.arrivals.on_acknowledgement(left, segment.ip_id, &mut self.sender);
             if self.is_empty_probe(&passing, segment) {
                 self.probe_event(&passing, sink);
             } else if segment.has(flags::FIN) {
