@@ -291,7 +291,21 @@ impl Arrivals {
         }
         let spare = self.skipped.len().saturating_sub(new as usize);
         let silence = self.silence(passing, sender);
-        let tail = spare > 0 && !self.two_way && (new == 0 || sender.sack) && silence.is_some();
+        let enough = |s: &Silence| spare > s.lost_expiries;
+        let tail = spare > 0 && !self.two_way && (new == 0 || sender.sack) && silence.as_ref().is_some_and(enough);
+        if !tail && new > 0 && !self.two_way && sender.likely_resend(passing.left).is_none() {
+            // nothing could have been sent again: as many segments are missing as numbers, whatever their sizes
+            let pieces = (self.skipped.len() as u64).clamp(u64::from(new), hole);
+            let size = hole.div_ceil(pieces);
+            for _ in 0..pieces {
+                let right = passing.left.min(sender.nxt + size);
+                if right > sender.nxt {
+                    self.missing_data(1, right, passing.time_ns, passing, sender);
+                }
+            }
+            self.skipped.clear();
+            return;
+        }
         if !tail {
             self.lost_resends(spare, passing, sender, sink);
         }
