@@ -26,6 +26,8 @@ pub const LEAST_ROUND_TRIP: f64 = 0.998;
 const WAIT_ROUND_TRIPS: f64 = 2.0;
 /// How long a path holds a packet back at most for it still to be known when it comes.
 const WAIT_LATE_NS: i64 = 1_000_000_000;
+/// Transmissions whose pieces are remembered; pieces of one are settled soon after each other.
+const PIECES: usize = 64;
 /// Units that wait at most; beyond, the oldest is settled with what is known.
 const WAITING: usize = 8192;
 
@@ -74,6 +76,8 @@ pub struct Fates {
     /// Losses whose fate is known, until all earlier ones are known too.
     ledger: BinaryHeap<Reverse<Settled>>,
     pub loss_events: LossEvents,
+    /// Bytes counted of transmissions that were settled in pieces: order, lost or needless, bytes.
+    pieces: VecDeque<(u64, bool, u64)>,
     dsack_seen: bool,
     /// Stretches of resends so far; the last one is under way while `in_epoch`.
     epoch: u32,
@@ -103,6 +107,7 @@ impl Fates {
             waiting: VecDeque::new(),
             ledger: BinaryHeap::new(),
             loss_events: LossEvents::new(flow),
+            pieces: VecDeque::new(),
             dsack_seen: false,
             epoch: 1,
             in_epoch: false,
@@ -389,9 +394,14 @@ impl Fates {
             }
         }
         let copies: Vec<&Transmission> = unit.all().collect();
+        let bytes = unit.right - unit.left;
         for (k, t) in copies.iter().enumerate() {
             let next = copies.get(k + 1);
             if lost[k] {
+                let count = self.of_pieces(t.order, true, bytes, context.smss);
+                if count == 0 {
+                    continue;
+                }
                 self.ledger.push(Reverse(Settled(Loss {
                     time_ns: t.time_ns,
                     order: t.order,
@@ -424,6 +434,10 @@ impl Fates {
             }
             if t.seen && !lost[k] {
                 beyond_first -= 1;
+                let count = self.of_pieces(t.order, false, bytes, context.smss);
+                if count == 0 {
+                    continue;
+                }
                 self.spurious += u64::from(count);
                 let reason = match (w.dsacks > 0, context.vantage) {
                     (true, _) => Reason::Dsack,
@@ -443,6 +457,20 @@ impl Fates {
                 );
             }
         }
+    }
+
+    /// Segments that `bytes` more of a transmission make: what was sent as one is one, however it was cut later.
+    fn of_pieces(&mut self, order: u64, lost: bool, bytes: u64, smss: u32) -> u32 {
+        if let Some(piece) = self.pieces.iter_mut().rev().find(|p| (p.0, p.1) == (order, lost)) {
+            let before = segments(piece.2, smss);
+            piece.2 += bytes;
+            return segments(piece.2, smss) - before;
+        }
+        if self.pieces.len() >= PIECES {
+            self.pieces.pop_front();
+        }
+        self.pieces.push_back((order, lost, bytes));
+        segments(bytes, smss)
     }
 
     fn give_out(&mut self, loss: &Loss, rounds: &mut Rounds, sink: &mut dyn Sink) {

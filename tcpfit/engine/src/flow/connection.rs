@@ -10,6 +10,8 @@ use crate::segment::{flags, Address, Segment};
 
 /// Packets held back while the capture point is not known.
 const HELD_BACK: usize = 96;
+/// What a connection can have sent in as many packets, when its SYN comes late.
+const HELD_BACK_BYTES: u32 = 1 << 20;
 /// RFC 7323, 2.3: shifts above 14 are used as 14.
 const LARGEST_SCALE: u8 = 14;
 /// Ethernet's largest payload with and without timestamps, and with IPv6: what super-segments are multiples of.
@@ -169,8 +171,15 @@ impl Connection {
             (Some(unwrap), Some(_)) => unwrap.isn() != segment.seq,
             // data but no SYN before: a SYN cannot belong to them
             (Some(_), None) => true,
-            (None, _) => end.fin,
+            // data are held back until the capture point is known
+            (None, _) => end.fin || self.held_back.iter().any(|held| self.is_older(held, segment)),
         }
+    }
+
+    /// A packet of the SYN's sender that its connection cannot have sent.
+    fn is_older(&self, held: &Segment, syn: &Segment) -> bool {
+        let after = held.seq.wrapping_sub(syn.seq);
+        (held.src, held.sport) == (syn.src, syn.sport) && !(1..=HELD_BACK_BYTES).contains(&after)
     }
 
     /// End at the capture point, once the handshake or the first packets have told.
@@ -308,6 +317,11 @@ impl Connection {
             if end != client && segment.payload == 0 {
                 return true; // a SYN-ACK sender speaking first; nothing to hold back
             }
+        }
+        if segment.has(flags::RST) && self.client == Some(end) && !self.synack_seen {
+            // the answer to an ACK of an earlier connection on these ports (RFC 9293, 3.5.2); the SYN will come again
+            self.held_back.clear();
+            return false;
         }
         self.held_back.push(*segment);
         if self.held_back.len() >= HELD_BACK || segment.has(flags::RST) {
@@ -511,8 +525,8 @@ impl Connection {
             duplicate_acks: totals.duplicate_acks,
             rtt_samples: rtt.samples,
             rtt_mean_s: rtt.mean_s().map(|mean| {
-                if totals.busy_s > 0.0 {
-                    totals.srtt_integral / totals.busy_s
+                if totals.measured_s > 0.0 {
+                    totals.srtt_integral / totals.measured_s
                 } else {
                     mean
                 }
@@ -520,7 +534,7 @@ impl Connection {
             rtt_sd_s: rtt.sd_s(),
             rtt_min_s: rtt.min_s.is_finite().then_some(rtt.min_s),
             rtt_p95_s: rtt.quantile_s(0.95),
-            rto_s: (rtt.srtt_s > 0.0 && totals.busy_s > 0.0).then(|| totals.rto_integral / totals.busy_s),
+            rto_s: (totals.measured_s > 0.0).then(|| totals.rto_integral / totals.measured_s),
             flight_max: totals.flight_max,
             rwnd_max: peer.window.and_then(|(_, most)| scaled(most)),
             rwnd_min: peer.window.and_then(|(least, _)| scaled(least)),

@@ -91,9 +91,11 @@ pub struct Totals {
     pub duplicate_acks: u64,
     pub acked_bytes: u64,
     pub busy_s: f64,
-    /// Integral of the smoothed round trip over busy time.
+    /// Busy time since the first sample of the round trip.
+    pub measured_s: f64,
+    /// Integral of the smoothed round trip over measured time.
     pub srtt_integral: f64,
-    /// Integral of the replayed timer over busy time.
+    /// Integral of the replayed timer over measured time.
     pub rto_integral: f64,
     pub flight_max: f64,
 }
@@ -152,8 +154,11 @@ impl Sender {
             let seconds = (time_ns - self.clock_ns) as f64 / 1e9;
             if self.outstanding > 0 {
                 self.totals.busy_s += seconds;
-                self.totals.srtt_integral += self.rtt.srtt_s * seconds;
-                self.totals.rto_integral += self.rtt.rto_s() * seconds;
+                if self.rtt.srtt_s > 0.0 {
+                    self.totals.measured_s += seconds;
+                    self.totals.srtt_integral += self.rtt.srtt_s * seconds;
+                    self.totals.rto_integral += self.rtt.rto_s() * seconds;
+                }
             } else {
                 self.rounds.idle(seconds);
             }
