@@ -464,24 +464,14 @@ impl Arrivals {
             return false;
         };
         let right_place = missing.left == passing.left;
+        let confidence = if right_place { 0.98 } else { 0.9 };
         if !right_place {
             // the guess which data it carried was wrong: take it back, and put it where it belongs
             sender.forget(missing.order, missing.left);
-            if sender.fill(&missing, Self::sent(passing)) {
-                self.late(&missing, passing, count, Reason::IpId, 0.9, sender, sink);
-                return true;
-            }
         }
-        self.late(
-            &missing,
-            passing,
-            count,
-            Reason::IpId,
-            if right_place { 0.98 } else { 0.9 },
-            sender,
-            sink,
-        );
-        right_place && sender.arrived(missing.order, missing.left, passing.frame)
+        self.late(&missing, passing, count, Reason::IpId, confidence, sender, sink);
+        sender.fill(&missing, Self::sent(passing))
+            || right_place && sender.arrived(missing.order, missing.left, passing.frame)
     }
 
     #[allow(clippy::too_many_arguments)] // one late segment and its evidence
@@ -518,16 +508,24 @@ impl Arrivals {
     /// Data below the highest byte sent: a resend, or (where no identification says so) a late original.
     fn below(&mut self, passing: Passing, place: Place, sender: &mut Sender, sink: &mut dyn Sink) {
         let count = segments(passing.right - passing.left, sender.smss);
-        let n = self
-            .missing
-            .iter()
-            .position(|m| m.left == passing.left && m.index.is_none());
-        if let (Some(n), Place::Unknown) = (n, place) {
+        let hole_ns = sender.hole_ns(passing.left);
+        let guessed = |m: &Missing| m.left == passing.left || hole_ns == Some(m.hole_ns);
+        let n = self.missing.iter().position(|m| m.index.is_none() && guessed(m));
+        if let (Some(n), Place::Unknown | Place::Late { .. }) = (n, place) {
             let missing = self.missing[n];
-            if let Some((reason, confidence)) = self.came_late(&missing, &passing, sender) {
-                self.missing.remove(n);
+            let late = match place {
+                // the hole was older than the counter's credit
+                Place::Late { .. } => Some((Reason::IpId, 0.95)),
+                _ => self.came_late(&missing, &passing, sender),
+            };
+            if let Some((reason, confidence)) = late {
                 self.late(&missing, &passing, count, reason, confidence, sender, sink);
-                if sender.arrived(missing.order, missing.left, passing.frame) {
+                let filled = sender.fill(&missing, Self::sent(&passing));
+                let right_place = missing.left == passing.left;
+                if !filled || !sender.hole_is_open(missing.hole_ns) {
+                    self.missing.remove(n);
+                }
+                if filled || right_place && sender.arrived(missing.order, missing.left, passing.frame) {
                     return;
                 }
             }
@@ -604,6 +602,17 @@ impl Sender {
                 self.board.units[n].resent = None;
             }
         }
+    }
+
+    /// When the hole was sent that the data at `left`, not seen so far, belong to.
+    fn hole_ns(&self, left: u64) -> Option<i64> {
+        let unit = self.board.units.get(self.board.find(left)).filter(|u| !u.seen())?;
+        Some(unit.first.time_ns)
+    }
+
+    /// Data of the hole sent then have still not come.
+    fn hole_is_open(&self, hole_ns: i64) -> bool {
+        self.board.units.iter().any(|u| !u.seen() && u.first.time_ns == hole_ns)
     }
 
     /// Data of the hole that `missing` is one of the packets of, but cut in other pieces than was guessed: their first
