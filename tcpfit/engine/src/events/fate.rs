@@ -21,12 +21,12 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 /// Share of the least round trip that no answer undercuts; the rest allows for clock resolution.
-pub const LEAST_ROUND_TRIP: f64 = 0.998;
+const LEAST_ROUND_TRIP: f64 = 0.998;
 /// Round trips to wait for a DSACK after the last resend.
 const WAIT_ROUND_TRIPS: f64 = 2.0;
 /// How long a path holds a packet back at most for it still to be known when it comes.
 const WAIT_LATE_NS: i64 = 1_000_000_000;
-/// Transmissions whose pieces are remembered; pieces of one are settled soon after each other.
+/// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.
 const PIECES: usize = 64;
 /// Units that wait at most; beyond, the oldest is settled with what is known.
 const WAITING: usize = 8192;
@@ -78,6 +78,8 @@ pub struct Fates {
     pub loss_events: LossEvents,
     /// Bytes counted of transmissions that were settled in pieces: order, lost or needless, bytes.
     pieces: VecDeque<(u64, bool, u64)>,
+    /// Resends of acknowledged data: range and time.
+    unneeded: VecDeque<(u64, u64, i64)>,
     dsack_seen: bool,
     /// Stretches of resends so far; the last one is under way while `in_epoch`.
     epoch: u32,
@@ -108,6 +110,7 @@ impl Fates {
             ledger: BinaryHeap::new(),
             loss_events: LossEvents::new(flow),
             pieces: VecDeque::new(),
+            unneeded: VecDeque::new(),
             dsack_seen: false,
             epoch: 1,
             in_epoch: false,
@@ -122,14 +125,22 @@ impl Fates {
     }
 
     /// The receiver reports that [left, right) arrived twice (RFC 2883, 4).
-    pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, board: &mut Scoreboard) {
+    pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, least_rtt_s: f64, board: &mut Scoreboard) {
         self.dsack_seen = true;
+        // a resend of what had been acknowledged, if a round trip has passed since
+        let least_ns = least_ns(least_rtt_s);
+        let answered =
+            |&(from, to, time_ns): &(u64, u64, i64)| from < right && left < to && ack.time_ns - time_ns >= least_ns;
+        if let Some(n) = self.unneeded.iter().position(answered) {
+            self.unneeded.remove(n);
+            return;
+        }
         let covers = |unit: &Unit| unit.left < right && left < unit.right && unit.resent.is_some();
-        if let Some(waiting) = self.waiting.iter_mut().rev().find(|w| covers(&w.unit)) {
+        for waiting in self.waiting.iter_mut().filter(|w| covers(&w.unit)) {
             waiting.dsacks += 1;
             waiting.ack_frame = Some(ack.frame);
-        } else {
-            let n = board.find(left);
+        }
+        for n in board.cut(left, right) {
             if let Some(unit) = board.units.get_mut(n).filter(|u| covers(u)) {
                 unit.dsacks = unit.dsacks.saturating_add(1);
             }
@@ -183,11 +194,7 @@ impl Fates {
         ack: &Ack,
         least_rtt_s: f64,
     ) -> Delivered {
-        let least_ns = if least_rtt_s.is_finite() {
-            (least_rtt_s * LEAST_ROUND_TRIP * 1e9) as i64
-        } else {
-            0
-        };
+        let least_ns = least_ns(least_rtt_s);
         let held = unit.sacked_ns == 0 && filler_of_head != u64::MAX;
         let mut filler = 0;
         let mut reason = Reason::Resent;
@@ -256,6 +263,10 @@ impl Fates {
 
     /// Data that the sender knew to be acknowledged were sent again.
     pub fn unneeded(&mut self, sent: &Sent, smss: u32, sink: &mut dyn Sink) {
+        if self.unneeded.len() >= PIECES {
+            self.unneeded.pop_front();
+        }
+        self.unneeded.push_back((sent.left, sent.right, sent.time_ns));
         let count = segments(sent.right - sent.left, smss);
         self.spurious += u64::from(count);
         let (frame, left, right) = ((sent.frame != 0).then_some(sent.frame), sent.left, sent.right);
@@ -497,6 +508,15 @@ impl Fates {
 
     pub fn finish(&mut self, sink: &mut dyn Sink) {
         self.loss_events.close(sink);
+    }
+}
+
+/// The time before which no answer can have come; 0 while it is not known.
+pub fn least_ns(least_rtt_s: f64) -> i64 {
+    if least_rtt_s.is_finite() {
+        (least_rtt_s * LEAST_ROUND_TRIP * 1e9) as i64
+    } else {
+        0
     }
 }
 

@@ -236,7 +236,7 @@ impl Arrivals {
             // delivered and forgotten: below the left edge nothing but a copy carries an old number
             (None, None) => return passing.right <= sender.una,
         };
-        (passing.time_ns - first_ns) as f64 / 1e9 < SHORTEST_TIMER_S.max(sender.rtt.srtt_s)
+        ((passing.time_ns - first_ns) as f64 / 1e9) < SHORTEST_TIMER_S
     }
 
     /// A mirror port, or capturing on two interfaces, repeats a packet at once and unchanged.

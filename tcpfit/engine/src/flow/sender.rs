@@ -5,7 +5,7 @@
 //! sender's capture both do nothing, and one state machine serves every vantage point. All state is `inferred`.
 
 use crate::events::cause::Episodes;
-use crate::events::fate::{Fates, LEAST_ROUND_TRIP};
+use crate::events::fate::{least_ns, Fates};
 use crate::events::reordering::Reordering;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
@@ -259,7 +259,7 @@ impl Sender {
             // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
             let inside = i == 0 && blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
             if i == 0 && (right <= ack.ack || inside) {
-                self.fates.on_dsack(left, right, ack, &mut self.board);
+                self.fates.on_dsack(left, right, ack, self.rtt.min_s, &mut self.board);
                 continue;
             }
             if left >= right || left < self.una || right > self.nxt {
@@ -345,11 +345,7 @@ impl Sender {
                 }
             }
             // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
-            let least_ns = if self.rtt.min_s.is_finite() {
-                (self.rtt.min_s * LEAST_ROUND_TRIP * 1e9) as i64
-            } else {
-                0
-            };
+            let least_ns = least_ns(self.rtt.min_s);
             if !head && first_ns + least_ns <= self.held_ns {
                 held = held.saturating_sub(count);
             }
