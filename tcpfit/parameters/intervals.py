@@ -122,7 +122,12 @@ def ratio(numerator: Floats, denominator: Floats, owner: Ints, flow: Ints) -> Es
         drawn.sort()  # NaN last
         ends = drawn[EDGE], drawn[-1 - EDGE]
         student = special.stdtrit(k - 1, 0.975) / Z95 * np.sqrt((k + 1) / (k - 1))
-        low[i], high[i] = value[i] - student * (value[i] - ends[0]), value[i] + student * (ends[1] - value[i])
+        if ends[0] > 0:
+            # of a positive quantity the logarithm is widened: no end can fall below zero
+            low[i], high[i] = value[i] * (np.asarray(ends) / value[i]) ** student
+        else:
+            low[i], high[i] = value[i] - student * (value[i] - ends[0]), value[i] + student * (ends[1] - value[i])
+            low[i] = max(low[i], 0.0) if (top[i, :k] >= 0).all() else low[i]
     return Estimate(value, low, high, n)
 
 

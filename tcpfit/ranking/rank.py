@@ -163,6 +163,7 @@ def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) ->
     mean_of_blocks = [fit.name for fit in fits].index("mean-of-blocks")
     errors = _stack([fit.residuals for fit in fits], len(cut.owner)).T
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
+    rounds = total[:, SUMS.index("rounds")]
     seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
     for i in range(flows):
         flow, enough, of_flow = int(evidence.flow[i]), bool(number[i] >= ENOUGH), slice(first[i], first[i + 1])
@@ -192,7 +193,8 @@ def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) ->
             for k in rows[i].tolist()
             if models[k]
         ]
-        judged = verdict(candidates, int(number[i]), float(events[i]), known["score"][mean_of_blocks])
+        baseline = known["score"][mean_of_blocks]
+        judged = verdict(candidates, int(number[i]), float(events[i]), float(rounds[i]), baseline)
         for key, item in {"flow": flow, "state": judged.state, "models": judged.models, "text": judged.text}.items():
             verdicts[key].append(item)
     placed = {name: pl.Series(np.take_along_axis(array, rows, 1).ravel()) for name, array in of_fits.items()}

@@ -1,8 +1,9 @@
 """The verdict on a flow: explained, undecided, insufficient or none_applies, and a sentence with the numbers.
 
 `none_applies`: no model's assumptions hold, or the best of those whose do misses the observed rate by more than a
-quarter beyond the doubt in its parameters. `insufficient`: fewer than 8 blocks of 4 events. `undecided`: the blocks
-cannot tell the best model from others (difference within two standard errors). `explained`: one is left.
+quarter beyond the doubt in its parameters. `insufficient`: fewer than 8 steady rounds and no model that applies, or
+fewer than 8 blocks of 4 events. `undecided`: the blocks cannot tell the best model from others (difference within two
+standard errors). `explained`: one is left.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ class Candidate:
     reasons: Sequence[str]
 
 
+ROUNDS = 8
+"""Steady rounds before the absence of losses says something."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """State, models (best first) and text."""
@@ -40,11 +45,16 @@ class Verdict:
     text: str
 
 
-def verdict(candidates: Sequence[Candidate], blocks: int, events: float, baseline: float | None) -> Verdict:
-    """Judge a flow from its ranked models, its number of blocks and events, and the score of the mean of the other
-    blocks."""
+def verdict(
+    candidates: Sequence[Candidate], blocks: int, events: float, rounds: float, baseline: float | None
+) -> Verdict:
+    """Judge a flow from its ranked models, its numbers of blocks, events and steady rounds, and the score of the mean
+    of the other blocks."""
     predicted = [c for c in candidates if c.log_ratio is not None]
     fit = [c for c in predicted if c.applicable]
+    if not fit and rounds < ROUNDS:
+        steady = f"{rounds:.0f} steady round{'' if rounds == 1 else 's'}"
+        return Verdict("insufficient", [], f"The flow has {steady}; what bounds a rate shows in {ROUNDS} or more.")
     if not fit:
         return _none(candidates, predicted)
     best = fit[0]
