@@ -400,12 +400,11 @@ impl Arrivals {
         }
         let timer = length_s >= SHORTEST_TIMER_S.max(TIMER_ROUND_TRIPS * srtt_s);
         let probe = sender.sack && length_s >= PROBE_ROUND_TRIPS * srtt_s;
-        let lost_expiries = sender.episodes.expiries(length_s, sender.rtt.rto_s()).saturating_sub(1);
-        (timer || probe).then_some(Silence {
+        (timer || probe).then(|| Silence {
             start_ns,
             length_ns,
             timer,
-            lost_expiries,
+            lost_expiries: sender.episodes.expiries(length_s, sender.rtt.rto_s()).saturating_sub(1),
         })
     }
 

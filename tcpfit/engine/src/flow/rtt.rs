@@ -8,6 +8,8 @@ const BINS: usize = 720;
 const BIN_RATIO: f64 = 1.03;
 /// Smallest value told apart, in seconds.
 const BIN_FLOOR_S: f64 = 1e-6;
+/// Samples kept as they are before a histogram is made.
+const FEW: usize = 8;
 /// Initial timer before the first sample (RFC 6298, 2.1).
 const INITIAL_RTO_S: f64 = 1.0;
 /// Lower bound of the variance term where the host has not shown another one.
@@ -27,6 +29,8 @@ pub struct Rtt {
     variance_s: f64,
     /// The variance is looked at again when this sequence number is acknowledged.
     round_end: u64,
+    /// The first samples; the histogram takes over from them, since most flows have few.
+    few: [f64; FEW],
     histogram: Option<Box<[u32; BINS]>>,
 }
 
@@ -42,6 +46,7 @@ impl Default for Rtt {
             deviation_max_s: 0.0,
             variance_s: 0.0,
             round_end: 0,
+            few: [0.0; FEW],
             histogram: None,
         }
     }
@@ -68,13 +73,27 @@ impl Rtt {
         if rtt_s <= 0.0 {
             return;
         }
+        self.keep(rtt_s);
         self.samples += 1;
         self.sum += rtt_s;
         self.sum_squares += rtt_s * rtt_s;
         self.min_s = self.min_s.min(rtt_s);
-        let bin = ((rtt_s / BIN_FLOOR_S).ln() / BIN_RATIO.ln()).clamp(0.0, (BINS - 1) as f64) as usize;
-        self.histogram.get_or_insert_with(|| Box::new([0; BINS]))[bin] += 1;
         self.smooth(rtt_s, una, nxt);
+    }
+
+    fn keep(&mut self, rtt_s: f64) {
+        let bin = |rtt_s: f64| ((rtt_s / BIN_FLOOR_S).ln() / BIN_RATIO.ln()).clamp(0.0, (BINS - 1) as f64) as usize;
+        if let Some(slot) = self.few.get_mut(self.samples as usize) {
+            *slot = rtt_s;
+            return;
+        }
+        let few = self.few;
+        let histogram = self.histogram.get_or_insert_with(|| {
+            let mut bins = Box::new([0; BINS]);
+            few.iter().for_each(|&rtt_s| bins[bin(rtt_s)] += 1);
+            bins
+        });
+        histogram[bin(rtt_s)] += 1;
     }
 
     /// Feeds the estimator alone (timestamp echoes of resent data: RFC 7323, 4.1).
@@ -122,10 +141,14 @@ impl Rtt {
         (self.samples > 1).then(|| (self.sum_squares / self.samples as f64 - mean * mean).max(0.0).sqrt())
     }
 
-    /// Upper edge of the bin that holds the quantile `share`.
+    /// The quantile `share`; of many samples the upper edge of the bin that holds it.
     pub fn quantile_s(&self, share: f64) -> Option<f64> {
-        let histogram = self.histogram.as_ref()?;
         let target = (share * self.samples as f64).ceil() as u64;
+        let Some(histogram) = self.histogram.as_ref() else {
+            let mut few = self.few[..self.samples as usize].to_vec();
+            few.sort_by(f64::total_cmp);
+            return few.get((target as usize).saturating_sub(1)).copied();
+        };
         let mut seen = 0u64;
         for (bin, &count) in histogram.iter().enumerate() {
             seen += u64::from(count);
@@ -162,5 +185,18 @@ mod tests {
         assert!((rtt.rto_s() - 0.3).abs() < 1e-3);
         let p95 = rtt.quantile_s(0.95).unwrap();
         assert!((0.1..0.1031).contains(&p95));
+    }
+
+    #[test]
+    fn quantiles_of_few_samples_are_samples() {
+        let mut rtt = Rtt::default();
+        assert_eq!(rtt.quantile_s(0.95), None);
+        for k in 1..=8 {
+            rtt.sample(f64::from(9 - k) / 100.0, 1, 2);
+            assert_eq!(rtt.quantile_s(1.0), Some(0.08));
+        }
+        assert_eq!(rtt.quantile_s(0.5), Some(0.04));
+        rtt.sample(0.001, 1, 2);
+        assert!((0.0799..0.0825).contains(&rtt.quantile_s(1.0).unwrap()));
     }
 }
