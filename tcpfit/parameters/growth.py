@@ -22,7 +22,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.growth_rate import slope
@@ -139,4 +139,4 @@ def _median_below(owner: Ints, factor: Floats, limit: float, n: Ints) -> Floats:
     below = np.bincount(owner, factor < limit, len(n))
     with np.errstate(divide="ignore", invalid="ignore"):
         chance = np.where(n > 0, below / n, 0.0)
-    return np.asarray(stats.binom.sf(np.ceil((n + 1) / 2) - 1, n, chance))
+    return np.asarray(special.bdtrc(np.ceil((n + 1) / 2) - 1, n, chance))

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy import special
 
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import Model
@@ -58,7 +58,7 @@ def spread(
 ) -> tuple[Floats, Floats]:
     """ln of the 2.5 and 97.5 percentiles of the prediction over the prediction, from the parameters' 95 % intervals.
 
-    64 draws with a fixed seed (a scrambled Sobol sequence); each parameter varies log-normally with the spread of its
+    64 draws with a fixed seed (a Latin hypercube: each 64th of every distribution once); each parameter varies log-normally with the spread of its
     own interval on either side, the three loss rates together. A parameter without interval does not vary.
     """
     centre = predict(model, values)
@@ -66,7 +66,9 @@ def spread(
     axes = sorted({TOGETHER.get(column, column) for column in columns})
     if not axes or not len(centre):
         return np.zeros_like(centre), np.zeros_like(centre)
-    normal = stats.norm.ppf(stats.qmc.Sobol(len(axes), seed=SEED).random(DRAWS))
+    generator = np.random.default_rng(SEED)
+    strata = generator.permuted(np.tile(np.arange(DRAWS), (len(axes), 1)), axis=1).T
+    normal = special.ndtri((strata + generator.random(strata.shape)) / DRAWS)
     drawn = dict(values)
     for parameter, column in zip(model.parameters, columns, strict=True):
         if column not in values or column not in low:
