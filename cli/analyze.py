@@ -6,7 +6,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from tempfile import SpooledTemporaryFile
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,6 +17,10 @@ from .options import Duration
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
     from tcpfit.readers import Progress
+    from tcpfit.report.contract import Document
+
+IN_MEMORY = 1 << 26
+"""Characters of a JSON document that wait in memory; a longer one waits in a temporary file."""
 
 READERS = ("engine", "dpkt", "tshark", "pyshark")
 
@@ -167,7 +172,11 @@ class _Printer:
     def __init__(self, form: str, *, top: int, in_full: bool) -> None:
         self._form, self._top, self._in_full = form, top, in_full
         self._first = True
-        self._captures: list[dict[str, Any]] = []
+        self._document: Document | None = None
+        if form == "json":
+            from tcpfit.report.contract import Document
+
+            self._document = Document(SpooledTemporaryFile(IN_MEMORY, mode="w+", encoding="utf-8"))
 
     def add(self, analysis: Analysis) -> None:
         from tcpfit.report import contract
@@ -175,26 +184,29 @@ class _Printer:
         if self._form in ("jsonl", "csv"):
             for warning in analysis.warnings:
                 complain(f"{analysis.path}: {warning}")
-        if self._form == "json":
-            self._captures.append(contract.capture(analysis))
+        if self._document is not None:
+            self._document.add(analysis)
         elif self._form == "jsonl":
             for line in contract.lines(analysis):
                 click.echo(line)
         elif self._form == "csv":
-            click.echo(contract.csv_text(contract.flat_rows(analysis), header=self._first), nl=False)
+            for line in contract.csv_lines(contract.flat_rows(analysis), header=self._first):
+                click.echo(line, nl=False)
         else:
             from tcpfit.report import terminal
 
             out = terminal.console()
             if not self._first:
                 out.print()
-            terminal.show(contract.capture(analysis), out, top=self._top, in_full=self._in_full)
+            number = analysis.flows.height
+            shown = number if self._in_full else max(self._top, terminal.IN_FULL)
+            largest = analysis.select(analysis.largest()[:shown])
+            facts = contract.capture_facts(analysis) | {"flows": list(contract.flow_facts(largest))}
+            terminal.show(facts, out, flows=number, top=self._top, in_full=self._in_full)
         self._first = False
 
     def close(self) -> None:
         """Print what could not be printed before the last capture was there."""
-        if self._form == "json":
-            from tcpfit.report import contract
-
-            for piece in contract.text(self._captures):
+        if self._document is not None:
+            for piece in self._document.close():
                 click.echo(piece, nl=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
 
@@ -142,7 +143,7 @@ def test_a_line_a_flow(analysis):
 
 
 def test_csv_is_flat_and_full(analysis):
-    text = contract.csv_text(contract.flat_rows(analysis))
+    text = "".join(contract.csv_lines(contract.flat_rows(analysis)))
     header, *lines = text.splitlines()
     assert 3 == len(lines)
     assert len(set(header.split(","))) == len(header.split(","))
@@ -232,6 +233,27 @@ def test_wilson_interval_is_the_textbook_one():
 
 
 def test_text_of_a_document_is_the_document(analysis):
-    described = analysis.to_dict()["captures"] * 2
-    assert contract.envelope(described) == json.loads("".join(contract.text(described)))
-    assert contract.envelope([]) == json.loads("".join(contract.text([])))
+    described = analysis.to_dict()["captures"]
+    for times in range(3):
+        document = contract.Document(io.StringIO())
+        for _ in range(times):
+            document.add(analysis)
+        assert contract.envelope(described * times) == json.loads("".join(document.close()))
+
+
+def test_capture_that_fails_leaves_nothing_in_the_document(analysis, monkeypatch):
+    document = contract.Document(io.StringIO())
+    document.add(analysis)
+    with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
+        patched.setattr(contract, "flow_facts", lambda _: ({"id": 1 // n} for n in (1, 0)))
+        document.add(analysis)
+    assert analysis.to_dict() == json.loads("".join(document.close()))
+
+
+def test_flows_in_portions_are_the_flows(analysis, monkeypatch):
+    def rounded():  # sums depend on the portion in their last digit
+        return json.loads(contract.dumps(analysis.to_dict()), parse_float=lambda text: f"{float(text):.9g}")
+
+    whole = rounded()
+    monkeypatch.setattr(contract, "FLOWS_AT_A_TIME", 1)
+    assert whole == rounded()

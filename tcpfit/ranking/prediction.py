@@ -58,8 +58,9 @@ def spread(
 ) -> tuple[Floats, Floats]:
     """ln of the 2.5 and 97.5 percentiles of the prediction over the prediction, from the parameters' 95 % intervals.
 
-    64 draws with a fixed seed (a Latin hypercube: each 64th of every distribution once); each parameter varies log-normally with the spread of its
-    own interval on either side, the three loss rates together. A parameter without interval does not vary.
+    64 draws with a fixed seed (a Latin hypercube: each 64th of every distribution once); each parameter varies log-
+    normally with the spread of its own interval on either side, the three loss rates together. A parameter without
+    interval does not vary.
     """
     centre = predict(model, values)
     columns = [p.column or p.name for p in model.parameters]

@@ -11,8 +11,8 @@ import io
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
 
@@ -61,6 +61,10 @@ MODEL = (
 
 NO_DIAGNOSIS = "This release names the models that explain a flow; it does not yet say what held the flow back."
 
+FLOWS_AT_A_TIME = 4096
+
+PIECE = 1 << 20
+
 Z95 = 1.959963984540054
 
 
@@ -76,7 +80,7 @@ def envelope(captures: list[dict[str, Any]]) -> dict[str, Any]:
 
 def capture(analysis: Analysis) -> dict[str, Any]:
     """One capture of the document, with its flows."""
-    return capture_facts(analysis) | {"flows": flow_facts(analysis)}
+    return capture_facts(analysis) | {"flows": list(flow_facts(analysis))}
 
 
 def dumps(value: Any) -> str:
@@ -84,16 +88,40 @@ def dumps(value: Any) -> str:
     return json.dumps(value, allow_nan=False)
 
 
-def text(captures: list[dict[str, Any]]) -> Iterator[str]:
-    """The document in pieces, with a line a capture and a line a flow."""
-    yield dumps(envelope([])).removesuffix("]}")
-    for at, facts in enumerate(captures):
-        flows = facts["flows"]
-        yield ("," if at else "") + "\n " + dumps(facts | {"flows": []}).removesuffix("]}")
-        for number, flow in enumerate(flows):
+class Document:
+    """The document as text, a line a capture and a line a flow, written capture by capture.
+
+    It waits in `out`, a file that can be read again, so that a capture that fails half-way leaves nothing in it.
+    """
+
+    def __init__(self, out: IO[str]) -> None:
+        self._out = out
+        self._captures = 0
+        out.write(dumps(envelope([])).removesuffix("]}"))
+
+    def add(self, analysis: Analysis) -> None:
+        """Write a capture and its flows."""
+        before = self._out.tell()
+        try:
+            self._out.writelines(self._pieces(analysis))
+        except BaseException:
+            self._out.seek(before)
+            self._out.truncate()
+            raise
+        self._captures += 1
+
+    def close(self) -> Iterator[str]:
+        """Write the end, and give back the whole in pieces."""
+        self._out.write("\n]}\n")
+        self._out.seek(0)
+        return iter(lambda: self._out.read(PIECE), "")
+
+    def _pieces(self, analysis: Analysis) -> Iterator[str]:
+        facts = dumps(capture_facts(analysis) | {"flows": []})
+        yield ("," if self._captures else "") + "\n " + facts.removesuffix("]}")
+        for number, flow in enumerate(flow_facts(analysis)):
             yield ("," if number else "") + "\n  " + dumps(flow)
         yield "\n ]}"
-    yield "\n]}\n"
 
 
 def lines(analysis: Analysis) -> Iterator[str]:
@@ -136,8 +164,14 @@ def share(hits: int, trials: int) -> dict[str, float | None]:
     return {"rate": rate, "low": low, "high": high}
 
 
-def flow_facts(analysis: Analysis) -> list[dict[str, Any]]:
-    """FLOW objects, the largest flow first."""
+def flow_facts(analysis: Analysis) -> Iterator[dict[str, Any]]:
+    """FLOW objects, the largest flow first; ranked and described some thousand at a time, to bound the memory."""
+    numbers = analysis.largest()
+    for start in range(0, len(numbers), FLOWS_AT_A_TIME):
+        yield from _flow_facts(analysis.select(numbers[start : start + FLOWS_AT_A_TIME]))
+
+
+def _flow_facts(analysis: Analysis) -> list[dict[str, Any]]:
     estimates = _parameters(analysis.parameters)
     models = _models(analysis.ranking)
     verdicts = {row["flow"]: row for row in rows(analysis.verdicts)}
@@ -262,9 +296,8 @@ def _congestion_control(analysis: Analysis) -> dict[int, dict[str, Any]]:
     return {row["flow"]: row for row in rows(table)}
 
 
-def flat_rows(analysis: Analysis) -> list[dict[str, Any]]:
+def flat_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
     """A flat row a flow, for CSV: nested keys joined by a dot, the best model and the verdict at the end."""
-    flat = []
     for flow in flow_facts(analysis):
         row: dict[str, Any] = {"capture": analysis.path}
         for key, value in flow.items():
@@ -282,22 +315,20 @@ def flat_rows(analysis: Analysis) -> list[dict[str, Any]]:
         best: dict[str, Any] = next((model for model in flow["models"] if model["rank"] == 1), {})
         row |= {f"best.{key}": best.get(key) for key in ("name", "predicted_bps", "predicted_time_s", "log_ratio")}
         row |= {"verdict": flow["verdict"]["state"], "verdict.models": _cell(flow["verdict"]["models"])}
-        flat.append(row)
-    return flat
+        yield row
 
 
 def _cell(value: Any) -> Any:
     return " ".join(map(str, value)) if isinstance(value, list) else value
 
 
-def csv_text(flat: Sequence[dict[str, Any]], header: bool = True) -> str:
-    """Flat rows as CSV; an empty cell is a value that cannot be had."""
-    if not flat:
-        return ""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, fieldnames=list(flat[0]), lineterminator="\n")
-    if header:
-        writer.writeheader()
+def csv_lines(flat: Iterable[dict[str, Any]], header: bool = True) -> Iterator[str]:
+    """Flat rows as lines of CSV; an empty cell is a value that cannot be had."""
     for row in flat:
+        out = io.StringIO()
+        writer = csv.DictWriter(out, fieldnames=list(row), lineterminator="\n")
+        if header:
+            writer.writeheader()
+            header = False
         writer.writerow({key: str(value).lower() if isinstance(value, bool) else value for key, value in row.items()})
-    return out.getvalue()
+        yield out.getvalue()

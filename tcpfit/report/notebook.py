@@ -18,7 +18,7 @@ HEADINGS = ("flow", "from", "to", "duration", "goodput", "segments", "lost", "p"
 
 def html(analysis: Analysis) -> str:
     """A small table; nothing in it comes from the capture unescaped."""
-    facts, flows = capture_facts(analysis), flow_facts(analysis.select(analysis.largest()[:SHOWN]))
+    facts, flows = capture_facts(analysis), list(flow_facts(analysis.select(analysis.largest()[:SHOWN])))
     body = []
     for flow in flows:
         verdict = flow["verdict"]

@@ -31,30 +31,33 @@ def console(file: IO[str] | None = None) -> Console:
     return Console(file=file, highlight=False, markup=False, emoji=False)
 
 
-def show(capture: dict[str, Any], out: Console, *, top: int = 10, in_full: bool = False) -> None:
-    """Print one capture of the document: header, the `top` largest flows, and the largest (or all) of those in full."""
-    _header(capture, out)
-    flows = capture["flows"]
-    if not flows:
+def show(capture: dict[str, Any], out: Console, *, flows: int, top: int = 10, in_full: bool = False) -> None:
+    """Print one capture of the document: header, the `top` largest flows, and the largest (or all) of those in full.
+
+    `flows` is how many the capture has; the smallest may be left out of `capture`.
+    """
+    _header(capture, flows, out)
+    shown = capture["flows"]
+    if not shown:
         out.print(Text("  no TCP flow carried data", style="yellow"))
         return
     if not in_full and top > 0:
         out.print()
-        out.print(_overview(flows[:top]))
-        if len(flows) > top:
-            out.print(Text(f"  {words.plural(len(flows) - top, 'smaller flow')} not shown; --top shows more", "dim"))
-    worth = flows if in_full else [flow for flow in flows[:top] if flow["counts"]["data_segments"] >= WORTH_SHOWING]
+        out.print(_overview(shown[:top]))
+        if flows > top:
+            out.print(Text(f"  {words.plural(flows - top, 'smaller flow')} not shown; --top shows more", "dim"))
+    worth = shown if in_full else [flow for flow in shown[:top] if flow["counts"]["data_segments"] >= WORTH_SHOWING]
     for flow in worth if in_full else worth[:IN_FULL]:
         out.print()
         _flow(flow, out)
 
 
-def _header(capture: dict[str, Any], out: Console) -> None:
+def _header(capture: dict[str, Any], flows: int, out: Console) -> None:
     links = ", ".join(capture["link_types"])
     facts = [
         " ".join(part for part in (capture["format"], links and f"({links})") if part),
         words.plural(capture["packets"] or 0, "packet"),
-        words.plural(len(capture["flows"]), "flow"),
+        words.plural(flows, "flow"),
         words.seconds(capture["duration_s"]),
     ]
     out.print(Text(capture["path"], style="bold"))
