@@ -19,7 +19,9 @@ import tcpfit
 from tcpfit import CaptureError, InvalidParameter
 from tcpfit.readers.decode import tcp_options
 
-SAMPLES = sorted((Path(__file__).parent.parent / "sample-traces").glob("*.pcap*"))
+ROOT = Path(__file__).parent.parent
+SAMPLES = sorted((ROOT / "sample-traces").glob("*.pcap*"))
+THIRD_PARTY = sorted((ROOT.parent / "shared" / "captures").glob("*.pcap*"))
 TABLES = ("flows", "events", "rounds")
 FACTS = ("format", "link_types", "packets", "tcp_segments", "bytes", "start_ns", "end_ns", "skipped")
 
@@ -48,6 +50,14 @@ def test_dpkt_on_samples(path):
 @pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
 def test_tshark_on_samples(path):
     assert_same(path, "tshark")
+
+
+@needs_tshark
+@pytest.mark.skipif(not THIRD_PARTY, reason="captures of others are not here")
+@pytest.mark.parametrize("reader", ["dpkt", "tshark"])
+@pytest.mark.parametrize("path", THIRD_PARTY, ids=lambda path: path.stem)
+def test_readers_on_captures_of_others(path, reader):
+    assert_same(path, reader)
 
 
 CASES = {

@@ -45,20 +45,21 @@ def segment(packet: Packet) -> Segment:
 
     Raises Skipped with the reason where there is none.
     """
-    version, at, direction = _link(packet)
+    version, at, limit, direction = _link(packet)
     # a header without a length, as offloading leaves it, means up to the end of the frame
     wire = max(packet.wire_len, len(packet.data)) - at
     if version == 0:
         version = _byte(packet.data, at) >> 4
     if version == 4:
-        return _ipv4(packet, packet.data[at:], wire, direction)
+        return _ipv4(packet, packet.data[at:], wire, limit, direction)
     if version == 6:
-        return _ipv6(packet, packet.data[at:], wire, direction)
+        return _ipv6(packet, packet.data[at:], wire, limit, direction)
     raise Skipped(NOT_IP)
 
 
-def _link(packet: Packet) -> tuple[int, int, int]:
-    """IP version (0 where only its first nibble says it), offset of the IP header, direction."""
+def _link(packet: Packet) -> tuple[int, int, int | None, int]:
+    """IP version (0 where only its first nibble says it), offset of the IP header, bytes that the link says follow it
+    (where it does), direction."""
     data, direction = packet.data, packet.direction
     match packet.link_type:
         case 1:
@@ -79,37 +80,38 @@ def _link(packet: Packet) -> tuple[int, int, int]:
             versions = {2: 4, 10: 6, 24: 6, 28: 6, 30: 6}
             if family not in versions:
                 raise Skipped(NOT_IP)
-            return versions[family], 4, direction
+            return versions[family], 4, None, direction
         case 12 | 14 | 101:
-            return 0, 0, direction
+            return 0, 0, None, direction
         case 228:
-            return 4, 0, direction
+            return 4, 0, None, direction
         case 229:
-            return 6, 0, direction
+            return 6, 0, None, direction
         case 9 | 50:
-            return *_ppp(data, 2 if data[:2] == b"\xff\x03" else 0), direction
+            return *_ppp(data, 2 if data[:2] == b"\xff\x03" else 0), None, direction
         case other:
             name = name_of(other)
             known = "" if name.startswith("LINKTYPE_") else f" ({name})"
             raise Skipped(f"unsupported link type {other}{known}")
 
 
-def _ethertype(data: bytes, kind: int, at: int) -> tuple[int, int]:
-    """Follow EtherTypes until IP: VLAN tags in any depth, PPPoE, MPLS."""
+def _ethertype(data: bytes, kind: int, at: int) -> tuple[int, int, int | None]:
+    """Follow EtherTypes until IP: VLAN tags in any depth, PPPoE (which has a length, RFC 2516, 4), MPLS."""
     while kind in VLAN_TAGS:
         kind, at = _u16(data, at + 2), at + 4
     if kind == IPV4:
-        return 4, at
+        return 4, at, None
     if kind == IPV6:
-        return 6, at
+        return 6, at, None
     if kind == PPPOE:
-        return _ppp(data, at + 6)
+        version, inner = _ppp(data, at + 6)
+        return version, inner, max(_u16(data, at + 4) - (inner - at - 6), 0)
     if kind in MPLS:
         bottom = False
         while not bottom:
             _need(data, at + 4)
             bottom, at = bool(data[at + 2] & 1), at + 4
-        return 0, at
+        return 0, at, None
     raise Skipped("ARP" if kind == ARP else NOT_IP)
 
 
@@ -122,7 +124,7 @@ def _ppp(data: bytes, at: int) -> tuple[int, int]:
     raise Skipped(NOT_IP)
 
 
-def _ipv4(packet: Packet, data: bytes, wire: int, direction: int) -> Segment:
+def _ipv4(packet: Packet, data: bytes, wire: int, limit: int | None, direction: int) -> Segment:
     _need(data, 20)
     header = (data[0] & 15) * 4
     total, ip_id, fragment = struct.unpack_from(">HHH", data, 2)
@@ -134,12 +136,12 @@ def _ipv4(packet: Packet, data: bytes, wire: int, direction: int) -> Segment:
     _need(data, header)
     if data[9] != TCP:
         raise Skipped(protocol_reason(data[9]))
-    length = total - header
+    length = total - header if limit is None else min(total, limit) - header
     addresses = _address(data[12:16]), _address(data[16:20])
     return _tcp(packet, data[header : header + length], length, addresses, ip_id, data[8], data[1] & 3, direction)
 
 
-def _ipv6(packet: Packet, data: bytes, wire: int, direction: int) -> Segment:
+def _ipv6(packet: Packet, data: bytes, wire: int, limit: int | None, direction: int) -> Segment:
     _need(data, 40)
     if data[0] >> 4 != 6:
         raise Skipped(BAD_IP)
@@ -161,6 +163,7 @@ def _ipv6(packet: Packet, data: bytes, wire: int, direction: int) -> Segment:
         if size > length:
             raise Skipped(BAD_IP)
         following, at, length = data[at], at + size, length - size
+    length = length if limit is None else min(length, max(limit - at, 0))
     addresses = _address(data[8:24]), _address(data[24:40])
     ecn = data[1] >> 4 & 3
     return _tcp(packet, data[at : at + length], length, addresses, None, data[7], ecn, direction)

@@ -57,6 +57,7 @@ FIELDS = (
     "ip.frag_offset",
     "ipv6.fraghdr.more",
     "ipv6.fraghdr.offset",
+    "pppoe.payload_length",
     "tcp.srcport",
     "tcp.dstport",
     "tcp.seq_raw",
@@ -263,8 +264,9 @@ def segment(row: dict[str, str], time: int) -> Segment:
 
 
 def _payload(row: dict[str, str], v4: bool) -> int:
-    """Bytes of payload by the IP header's length; tshark's own count stops at the end of the frame."""
-    if v4 and _number(row, "ip.len"):
+    """Bytes of payload by the IP header's length; tshark's own count stops at the end of the frame, and
+    where PPPoE says that the packet ends (RFC 2516, 4)."""
+    if v4 and _number(row, "ip.len") and not row["pppoe.payload_length"]:
         return _number(row, "ip.len") - _number(row, "ip.hdr_len") - _number(row, "tcp.hdr_len")
     return _number(row, "tcp.len")
 
