@@ -1,0 +1,392 @@
+"""Processor time of the engine beside other programs: `python benchmarks/engine.py [--markdown docs/performance.md]`.
+
+Two captures are generated and every program reads them in turn, round after round, so that a busy machine slows all of
+them alike. Ratios are taken inside a round. Programs that are not installed are left out and named.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import platform
+import re
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from importlib.metadata import version as distribution
+from operator import truediv
+from pathlib import Path
+from statistics import median
+from typing import NoReturn
+
+SEED = 1
+SAMPLE = 200_000  # packets of the capture for programs that take microseconds a packet
+LONG_S = 30.0  # of processor time: a program that takes longer is run once
+ENGINE = "tcpfit, engine alone"
+ENGINE_COMMAND = (sys.executable, __file__, "--engine")
+YARDSTICK = "cat"
+
+CAPTURES = {
+    "Few large flows": ("8", "transfers that the end of the capture cuts off"),
+    "Many short flows": ("short", "transfers of 1 to 7 segments, ten packets on average"),
+}
+
+HEAD = """# Performance
+
+Made by `python benchmarks/engine.py --markdown docs/performance.md` with tcpfit {tcpfit}; do not edit.
+
+{machine}
+
+## What is measured
+
+Processor time, user and system, of a whole process as the kernel counts it, over the packets of the capture.
+"tcpfit, engine alone" is the call of the native engine from Python: read, decode, follow every flow, give the tables of
+flows, events and rounds. The start of the interpreter and the imports are left out. `tcpfit analyze` is the whole
+command as a user runs it: start, engine, parameters with intervals, ranking of the models, verdicts, JSON.
+
+- The programs run in turn, {rounds}, after one that is not counted. Output goes to `/dev/null`.
+- *ns/packet* is the median of the rounds. *Start-up* is the same command on a capture without packets; it is contained
+  in ns/packet.
+- *x cat* and *x engine* are medians of the ratios inside a round. `cat` is the least that reading the file costs.
+- *Peak* is the process's largest resident memory. A process begins with the peak of the one that started it, so what is
+  not above the benchmark's own is only known to be less. The engine's row contains Python and its libraries; *start-up*
+  says how much they are.
+- `tshark` reads the first {sample} packets only; its time is scaled to the whole capture, start-up counted once. Its
+  memory is that of the part, not scaled.
+- A program that takes more than {long:.0f} s of processor time is run once; its ratios are to the others' medians.
+
+The programs do not do the same work. `capinfos -c` counts packets. `tcptrace` follows every connection and prints
+statistics; `-l` prints all of them, `-r` adds round-trip times. `tshark -z conv,tcp` dissects every packet and prints
+the conversations. tcpfit follows every connection, and says of every loss what shows it.
+"""
+
+TAIL = """
+## What is not measured
+
+- Elapsed time, and disks: the captures are in the page cache.
+- Captures of the Internet. These are generated: no IPv6, no tunnels, no captures from the receiver or with packets
+  missing, frames cut to 128 bytes. Reordering happens behind the capture point and shows in the ACKs only.
+- pcapng, gzip and zstd, standard input, filters, other readers than the engine.
+- More than a few hundred connections open at a time.
+- Other machines. Ratios carry over better than nanoseconds; neither is a promise.
+
+## Measure it yourself
+
+    make tools
+    .venv/bin/python benchmarks/engine.py
+
+`--packets N` and `--rounds N` change the size, `--markdown FILE` writes this page. The captures are made by
+`benchmarks/generate.py`, the same bytes every time, in a temporary directory.
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run of a program cost."""
+
+    cpu_s: float
+    peak_kib: int
+
+
+@dataclass
+class Tool:
+    """A program and its runs, one a round, the first for warming up; `start_up` are its runs on the empty capture."""
+
+    name: str
+    command: tuple[str, ...]
+    sampled: bool = False
+    reports: bool = False  # the program says itself what a part of it cost
+    runs: list[Run] = field(default_factory=list)
+    start_up: list[Run] = field(default_factory=list)
+
+    @property
+    def once(self) -> bool:
+        """It takes so long that it is not repeated."""
+        return len(self.runs) == 1 and self.runs[0].cpu_s > LONG_S
+
+
+@dataclass(frozen=True)
+class Captures:
+    """The same capture whole, cut after the first packets, and without any."""
+
+    whole: Path
+    part: Path
+    empty: Path
+    packets: int
+    content: str
+
+    @property
+    def scale(self) -> float:
+        """Packets of the whole for one of the part."""
+        return self.packets / min(self.packets, SAMPLE)
+
+
+def tools() -> list[Tool]:
+    """Every program of the comparison; the capture's name follows as the last argument."""
+    tcpfit = Path(sys.executable).with_name("tcpfit")
+    return [
+        Tool(YARDSTICK, ("cat",)),
+        Tool(ENGINE, ENGINE_COMMAND, reports=True),
+        Tool("tcpfit analyze --format json", (str(tcpfit), "analyze", "--format", "json")),
+        Tool("capinfos -c", ("capinfos", "-c")),
+        Tool("tcptrace -n", ("tcptrace", "-n")),
+        Tool("tcptrace -l -n", ("tcptrace", "-l", "-n")),
+        Tool("tcptrace -n -lr", ("tcptrace", "-n", "-lr")),
+        Tool("tshark -q -z conv,tcp", ("tshark", "-n", "-q", "-z", "conv,tcp", "-r"), sampled=True),
+    ]
+
+
+def main() -> int:
+    """Measure, print the tables, and write the page if asked to."""
+    arguments = parse()
+    if arguments.engine:
+        engine(arguments.engine)
+        return 0
+    try:
+        text = measure(arguments.packets, arguments.rounds)
+    except subprocess.CalledProcessError as error:
+        print(f"{Path(error.cmd[0]).name} failed with status {error.returncode}; nothing was written", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    if arguments.markdown:
+        from tcpfit.analysis import AtomicFile  # not above: this process stays small, see `peak_mib`
+
+        with AtomicFile(arguments.markdown) as partial:
+            partial.write_text(text)
+    return 0
+
+
+def parse() -> argparse.Namespace:
+    """The command line; what makes no sense is said in one sentence."""
+
+    class Parser(argparse.ArgumentParser):
+        def error(self, message: str) -> NoReturn:
+            self.exit(2, f"engine.py: {message}\n")
+
+    parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--packets", type=at_least(1000), default=1_000_000, help="of each capture (1000000)")
+    parser.add_argument("--rounds", type=at_least(1), default=5, help="that count (5)")
+    parser.add_argument("--markdown", type=page, metavar="FILE", help="write the page too")
+    parser.add_argument("--engine", metavar="CAPTURE", help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """A whole number not below `least`."""
+
+    def number(text: str) -> int:
+        if not text.isdecimal() or int(text) < least:
+            raise argparse.ArgumentTypeError(f"must be a whole number of at least {least}, got {text!r}")
+        return int(text)
+
+    return number
+
+
+def page(text: str) -> Path:
+    """A file that can be written later, when everything has been measured."""
+    path = Path(text)
+    if path.is_dir() or not path.parent.is_dir():
+        raise argparse.ArgumentTypeError(f"must be a file in a directory that exists, got {text!r}")
+    return path
+
+
+def engine(path: str) -> None:
+    """In a process of its own: what the engine's call costs and what it found, as JSON."""
+    import tcpfit.engine
+
+    def cpu_s() -> float:
+        usage = resource.getrusage(resource.RUSAGE_SELF)
+        return usage.ru_utime + usage.ru_stime
+
+    before = cpu_s()
+    result = tcpfit.engine.analyze(path)
+    cost = cpu_s() - before
+    flows = tcpfit.engine.frames(result)["flows"]
+    found = {"packets": result.capture["packets"], "flows": flows.height}
+    print(json.dumps({"cpu_s": cost, "resent": flows["retransmitted_segments"].sum(), **found}))
+
+
+def measure(packets: int, rounds: int) -> str:
+    """Generate, run and print; gives the whole page."""
+    missing = {tool.command[0] for tool in tools() if not shutil.which(tool.command[0])}
+    said = machine(sorted(Path(name).name for name in missing))
+    print(said)
+    sections = []
+    load = [os.getloadavg()[0]]
+    with tempfile.TemporaryDirectory(prefix="tcpfit-benchmark-") as folder:
+        for title, (flows, what) in CAPTURES.items():
+            captures = generated(Path(folder), flows, packets)
+            checked = check(captures, "tcptrace" not in missing)
+            installed = [tool for tool in tools() if tool.command[0] not in missing]
+            for number in range(rounds + 1):
+                print(f"{title}: round {number} of {rounds}", file=sys.stderr)
+                for tool in installed:
+                    if not tool.once:
+                        tool.start_up.append(run(tool, captures.empty))
+                        tool.runs.append(run(tool, captures.part if tool.sampled else captures.whole))
+            sections.append(f"## {title}\n\n{captures.content}; {what}.\n{checked}\n\n{table(installed, captures)}\n")
+            print(f"\n{sections[-1]}", end="", flush=True)
+            captures.whole.unlink()  # the next one needs the room
+    load.append(os.getloadavg()[0])
+    said += (
+        f"\nThe load average was {load[0]:.1f} before the measurement and {load[1]:.1f} at its end, itself included."
+    )
+    head = HEAD.format(
+        tcpfit=distribution("tcpfit"),
+        machine=said,
+        rounds="one round" if rounds == 1 else f"{rounds} rounds",
+        sample=f"{SAMPLE:,}",
+        long=LONG_S,
+    )
+    return "\n".join([head, *sections]) + TAIL
+
+
+def generated(folder: Path, flows: str, packets: int) -> Captures:
+    """The capture whole, in part and empty, made by a process of its own: this one stays small."""
+
+    def generate(name: str, count: int) -> tuple[Path, str]:
+        path = folder / name
+        script = Path(__file__).with_name("generate.py")
+        content = subprocess.check_output([sys.executable, script, path, str(count), flows, str(SEED)], text=True)
+        return path, content.strip()
+
+    whole, content = generate("whole.pcap", packets)
+    part, _ = generate("part.pcap", min(packets, SAMPLE))
+    empty, _ = generate("empty.pcap", 0)
+    return Captures(whole, part, empty, packets, content)
+
+
+def check(captures: Captures, tcptrace: bool) -> str:
+    """That the engine saw every packet, and whether tcptrace counts as many retransmissions; a sentence."""
+    found = json.loads(subprocess.check_output([*ENGINE_COMMAND, captures.whole]))
+    if found["packets"] != captures.packets:
+        raise SystemExit(f"the engine read {found['packets']} packets of {captures.packets}: nothing was measured")
+    sentence = f"tcpfit finds {found['flows']:,} flows with data and {found['resent']:,} segments sent again"
+    if not tcptrace:
+        return f"{sentence}."
+    counted = 0
+    with subprocess.Popen(
+        ["tcptrace", "-l", "-n", captures.whole], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
+        for line in process.stdout or ():
+            if "rexmt data pkts:" in line or "outoforder pkts:" in line:
+                counted += sum(int(number) for number in re.findall(r": +(\d+)", line))
+    return f"{sentence}; tcptrace counts {counted:,}."
+
+
+def run(tool: Tool, capture: Path) -> Run:
+    """Run it to its end."""
+    command = [*tool.command, str(capture)]
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE if tool.reports else subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    with process:
+        output = process.stdout.read() if process.stdout else b""
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command)
+    cpu_s = json.loads(output)["cpu_s"] if tool.reports else usage.ru_utime + usage.ru_stime
+    return Run(cpu_s, usage.ru_maxrss)
+
+
+def costs_s(tool: Tool, scale: float) -> list[float]:
+    """Seconds for the whole capture, a round each."""
+    if not tool.sampled:
+        return [one.cpu_s for one in tool.runs]
+    pairs = zip(tool.runs, tool.start_up, strict=True)
+    return [start.cpu_s + (one.cpu_s - start.cpu_s) * scale for one, start in pairs]
+
+
+def table(tools: list[Tool], captures: Captures) -> str:
+    """A row a program, as a Markdown table that reads well in a terminal too."""
+    costs = {tool.name: costs_s(tool, captures.scale) for tool in tools}
+    rows: list[tuple[str, ...]] = [
+        ("program", "ns/packet", "least to largest", "packets/s", "x cat", "x engine", "peak MiB", "start-up ms", "MiB")
+    ]
+    for tool in tools:
+        first = 0 if tool.once else 1
+        ns = [cost_s / captures.packets * 1e9 for cost_s in costs[tool.name][first:]]
+        beside = [costs[name][1:] if not tool.once else [median(costs[name][1:])] for name in (YARDSTICK, ENGINE)]
+        rows.append(
+            (
+                tool.name,
+                figures(median(ns)),
+                f"{figures(min(ns))} to {figures(max(ns))}" if len(ns) > 1 else "one run",
+                rate(1e9 / median(ns)),
+                *(figures(median(map(truediv, costs[tool.name][first:], others))) for others in beside),
+                peak_mib(tool.runs[first:]),
+                f"{median(one.cpu_s for one in tool.start_up[first:]) * 1e3:.0f}",
+                peak_mib(tool.start_up[first:]),
+            )
+        )
+    return aligned(rows)
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Markdown: the first column to the left, the others to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ["| " + " | ".join([row[0].ljust(widths[0]), *map(str.rjust, row[1:], widths[1:])]) + " |" for row in rows]
+    rule = ["-" * widths[0], *("-" * (width - 1) + ":" for width in widths[1:])]
+    return "\n".join([lines[0], "| " + " | ".join(rule) + " |", *lines[1:]])
+
+
+def figures(value: float) -> str:
+    """Three significant figures, no exponent."""
+    decimals = 2 - math.floor(math.log10(value)) if value > 0 else 0
+    return f"{round(value, decimals):,.{max(decimals, 0)}f}"
+
+
+def rate(per_s: float) -> str:
+    return f"{figures(per_s / 1e6)} M" if per_s >= 1e6 else f"{figures(per_s / 1e3)} k"
+
+
+def peak_mib(runs: list[Run]) -> str:
+    """The largest; a process begins with the peak of the one that started it, so nothing below this one's is known."""
+    own_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    largest_kib = max(run.peak_kib for run in runs)
+    return f"<{math.ceil(own_kib / 1024)}" if largest_kib <= own_kib else f"{largest_kib / 1024:,.0f}"
+
+
+def machine(missing: Iterable[str]) -> str:
+    """The machine and the programs' versions; nothing that names it."""
+    processor = platform.processor() or platform.machine()
+    if (cpuinfo := Path("/proc/cpuinfo")).exists():
+        model = re.search(r"^model name\s*: (.*)", cpuinfo.read_text(), re.MULTILINE)
+        processor = model[1].strip() if model else processor
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    kernel = re.match(r"[\d.]+", platform.release())
+    versions = [f"Python {platform.python_version()}", f"polars {distribution('polars')}"]
+    versions += [f"{name} {found}" for name in ("cat", "capinfos", "tcptrace", "tshark") if (found := version(name))]
+    lines = [
+        f"Measured on {date.today()}: {processor}, {os.cpu_count()} processors, {memory_gib:.0f} GiB of memory, "
+        f"{platform.system()} {kernel[0] if kernel else ''};",
+        f"{', '.join(versions)}.",
+        *(f"`{name}` is not installed and left out." for name in missing),
+    ]
+    return "\n".join(lines)
+
+
+def version(program: str) -> str | None:
+    """The first thing that looks like a version in what it says of itself."""
+    if not shutil.which(program):
+        return None
+    option = "-v" if program == "tcptrace" else "--version"
+    said = subprocess.run([program, option], capture_output=True, text=True, check=False)
+    found = re.search(r"\d+(\.\d+)+", said.stdout + said.stderr)
+    return found[0] if found else "of unknown version"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
