@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 
 import click
 
-from .errors import complain, debugging, unexpected
-from .options import Duration
+from . import options
+from .errors import complain
+from .reading import Work, read
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
-    from tcpfit.readers import Progress
     from tcpfit.report.contract import Document
 
 IN_MEMORY = 1 << 26
 """Characters of a JSON document that wait in memory; a longer one waits in a temporary file."""
-
-READERS = ("engine", "dpkt", "tshark", "pyshark")
 
 
 @click.command(short_help="Analyse captures: parameters, ranking and verdict of every flow.")
@@ -41,7 +36,7 @@ READERS = ("engine", "dpkt", "tshark", "pyshark")
     metavar="DIR",
     help="Also write every table as Parquet, a folder a capture.",
 )
-@click.option("--flow", "flows", type=int, metavar="ID", multiple=True, help="Only this flow, in full. Repeatable.")
+@options.flow("Only this flow, in full. Repeatable.")
 @click.option(
     "--top",
     type=click.IntRange(min=0),
@@ -57,17 +52,9 @@ READERS = ("engine", "dpkt", "tshark", "pyshark")
     metavar="N",
     help="Only flows with at least N data segments.",
 )
-@click.option(
-    "--reader", type=click.Choice(READERS), default="engine", show_default=True, help="What decodes the capture."
-)
-@click.option(
-    "--vantage",
-    type=click.Choice(["sender", "receiver", "middle"]),
-    help="Where the captures were taken, seen from the data sender; inferred if not given.",
-)
-@click.option("--filter", "filter_", metavar="EXPR", help="Only these flows, e.g. 'host 10.0.0.1 and port 443'.")
-@click.option("--from", "from_s", type=Duration(), metavar="T", help="Leave out what is earlier than T.")
-@click.option("--to", "to_s", type=Duration(), metavar="T", help="Leave out what is later than T.")
+@options.reader
+@options.vantage
+@options.selection
 def analyze(
     captures: tuple[str, ...],
     form: str,
@@ -95,58 +82,19 @@ def analyze(
     """
     if captures.count("-") > 1:
         raise click.UsageError("standard input ('-') can be given once")
-    # Imported here: a help page needs none of it.
-    from tcpfit.exceptions import InvalidParameter, TcpfitError
-
     printer = _Printer(form, top=top, in_full=bool(flows))
-    folders = _folders(captures, output)
     status = 0
-    for capture, folder in zip(captures, folders, strict=True):
-        try:
-            analysis = _read(capture, reader, vantage, filter_, from_s, to_s)
+    for capture, folder in zip(captures, _folders(captures, output), strict=True):
+        with Work(capture) as work:
+            analysis = read(capture, reader=reader, vantage=vantage, filter_=filter_, from_s=from_s, to_s=to_s)
             if flows or min_segments:
                 analysis = analysis.select(flows or None, min_segments=min_segments)
             if folder is not None:
                 analysis.write_parquet(folder)
             printer.add(analysis)
-        except InvalidParameter as error:
-            raise click.UsageError(str(error)) from error
-        except BrokenPipeError:
-            raise
-        except TcpfitError as error:
-            complain(str(error))
-            status = 1
-        except Exception as error:
-            if debugging():
-                raise
-            complain(f"{capture}: {unexpected(error)}")
-            status = 1
+        status |= work.status
     printer.close()
     return status
-
-
-def _read(
-    capture: str, reader: str, vantage: str | None, filter_: str | None, from_s: float | None, to_s: float | None
-) -> Analysis:
-    from tcpfit.analysis import analyze as run
-
-    with _progress(capture) as progress:
-        return run(capture, reader=reader, vantage=vantage, filter=filter_, from_s=from_s, to_s=to_s, progress=progress)
-
-
-@contextmanager
-def _progress(capture: str) -> Iterator[Progress | None]:
-    """A bar on standard error, where that is a terminal."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task = bars.add_task("standard input" if capture == "-" else Path(capture).name, total=None)
-        yield lambda read, total: bars.update(task, completed=read, total=total or None)
 
 
 def _folders(captures: tuple[str, ...], output: Path | None) -> list[Path | None]:

@@ -46,17 +46,19 @@ def analyze(
     filter: str | None = None,
     from_s: float | None = None,
     to_s: float | None = None,
+    segments: bool = False,
     progress: readers.Progress | None = None,
 ) -> Analysis:
     """Analyse a capture; '-' is standard input.
 
     `reader` is one of `tcpfit.readers.READERS`; `vantage` overrides what the capture shows about where it was taken
     (sender, receiver, middle); `filter` keeps some flows ("host 10.0.0.1 and port 443"); `from_s` and `to_s` cut the
-    capture, in seconds after its first packet; `progress(bytes_read, bytes_total)` is called now and then.
+    capture, in seconds after its first packet; `segments` keeps the table of segments, a row a packet, in memory;
+    `progress(bytes_read, bytes_total)` is called now and then.
 
     Raises CaptureError where the capture cannot be read and InvalidParameter where an argument makes no sense.
     """
-    settings = readers.Settings(vantage, filter, from_s, to_s, progress)
+    settings = readers.Settings(vantage, filter, from_s, to_s, progress, segments)
     return Analysis(os.fspath(path), readers.read(path, reader, settings))
 
 
@@ -94,6 +96,16 @@ class Analysis:
     def rounds(self) -> pl.DataFrame:
         """A row per round trip of a flow."""
         return self._reading.tables["rounds"]
+
+    @property
+    def segments(self) -> pl.DataFrame:
+        """A row per TCP segment of the capture, whatever flows were selected.
+
+        Raises InvalidParameter where `analyze` was not asked for it.
+        """
+        if "segments" not in self._reading.tables:
+            raise InvalidParameter(f"{self.path} was analysed without its segments; use analyze(..., segments=True)")
+        return self._reading.tables["segments"]
 
     @cached_property
     def parameters(self) -> pl.DataFrame:

@@ -34,7 +34,7 @@ class Settings:
     """What a user may ask of a reader.
 
     `from_s` and `to_s` are seconds after the capture's first packet; `progress(read, total)` is told bytes, `total`
-    being 0 where it is not known.
+    being 0 where it is not known. `segments` asks for the table of segments, a row a packet, which is held in memory.
     """
 
     vantage: str | None = None
@@ -42,11 +42,12 @@ class Settings:
     from_s: float | None = None
     to_s: float | None = None
     progress: Progress | None = None
+    segments: bool = False
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader gives: facts about the capture, and the tables by name."""
+    """What a reader gives: facts about the capture, and the tables by name; `segments` only if it was asked for."""
 
     capture: dict[str, Any]
     tables: dict[str, pl.DataFrame]

@@ -51,7 +51,7 @@ class Batches:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._tracker = engine.Tracker(vantage=settings.vantage, filter=settings.filter)
+        self._tracker = engine.Tracker(vantage=settings.vantage, filter=settings.filter, segments=settings.segments)
         self._from_s, self._to_s = settings.from_s, settings.to_s
         self._schema = polars_schema("segments")
         self._rows: list[Segment] = []

@@ -14,6 +14,7 @@ def read(path: str, settings: Settings) -> Reading:
         filter=settings.filter,
         from_s=settings.from_s,
         to_s=settings.to_s,
+        segments=settings.segments,
         progress=settings.progress,
     )
     return Reading(dict(result.capture), engine.frames(result))

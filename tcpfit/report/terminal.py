@@ -36,7 +36,7 @@ def show(capture: dict[str, Any], out: Console, *, flows: int, top: int = 10, in
 
     `flows` is how many the capture has; the smallest may be left out of `capture`.
     """
-    _header(capture, flows, out)
+    header(capture, flows, out)
     shown = capture["flows"]
     if not shown:
         out.print(Text("  no TCP flow carried data", style="yellow"))
@@ -52,7 +52,8 @@ def show(capture: dict[str, Any], out: Console, *, flows: int, top: int = 10, in
         _flow(flow, out)
 
 
-def _header(capture: dict[str, Any], flows: int, out: Console) -> None:
+def header(capture: dict[str, Any], flows: int, out: Console) -> None:
+    """Print what is known of the capture: a line for it, one for what it holds, and one for each thing wrong with it."""
     links = ", ".join(capture["link_types"])
     facts = [
         " ".join(part for part in (capture["format"], links and f"({links})") if part),

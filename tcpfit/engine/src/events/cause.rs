@@ -15,6 +15,7 @@
 //! come" is taken loosely. A resend that nobody could see (lost before the capture point, no usable IP identification)
 //! has no cause here.
 
+use crate::events::fate::least_ns;
 use crate::flow::scoreboard::{segments, Transmission};
 use crate::flow::sender::{Ack, Sender, Sent};
 use crate::flow::sequence::offset;
@@ -155,7 +156,7 @@ impl Sender {
     pub fn on_resend(&mut self, sent: &Sent, sink: &mut dyn Sink) -> Reason {
         let Some(question) = self.question(sent) else {
             self.resend_event(sent, None, Reason::Unneeded, sink);
-            self.fates.unneeded(sent, self.smss, sink);
+            self.fates.unneeded(sent, self.smss, least_ns(self.rtt.min_s), sink);
             return Reason::Unneeded;
         };
         let reason = self.label(&question);

@@ -80,6 +80,9 @@ pub struct Fates {
     pieces: VecDeque<(u64, bool, u64)>,
     /// Resends of acknowledged data: range and time.
     unneeded: VecDeque<(u64, u64, i64)>,
+    /// Needless copies still to be answered: not before when, and whether the balance of an epoch counts them.
+    to_answer: VecDeque<(i64, bool)>,
+    answered: u32,
     dsack_seen: bool,
     /// Stretches of resends so far; the last one is under way while `in_epoch`.
     epoch: u32,
@@ -111,6 +114,8 @@ impl Fates {
             loss_events: LossEvents::new(flow),
             pieces: VecDeque::new(),
             unneeded: VecDeque::new(),
+            to_answer: VecDeque::new(),
+            answered: 0,
             dsack_seen: false,
             epoch: 1,
             in_epoch: false,
@@ -147,6 +152,31 @@ impl Fates {
         }
     }
 
+    fn expect_answer(&mut self, time_ns: i64, counts: bool) {
+        if self.to_answer.len() >= PIECES {
+            self.to_answer.pop_front();
+        }
+        self.to_answer.push_back((time_ns, counts));
+    }
+
+    /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip).
+    pub fn is_answer(&mut self, now_ns: i64, srtt_s: f64) -> bool {
+        let late_ns = (srtt_s * 5e8) as i64;
+        while self
+            .to_answer
+            .front()
+            .is_some_and(|&(due_ns, _)| due_ns + late_ns < now_ns)
+        {
+            self.to_answer.pop_front();
+        }
+        let Some(&(_, counts)) = self.to_answer.front().filter(|&&(due_ns, _)| due_ns <= now_ns) else {
+            return false;
+        };
+        self.to_answer.pop_front();
+        self.answered += u32::from(counts);
+        true
+    }
+
     pub fn epoch_open(&self) -> bool {
         self.in_epoch
     }
@@ -169,7 +199,7 @@ impl Fates {
         self.in_epoch = false;
         let mine = |w: &&mut Waiting| w.epoch == epoch && w.delivered && w.unit.resent.is_some();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
-        let mut left = i64::from(needless);
+        let mut left = i64::from(needless) + i64::from(std::mem::take(&mut self.answered));
         for w in self.waiting.iter_mut().filter(mine) {
             let beyond = w.filler.map_or(0, |f| w.unit.transmissions() - 1 - f);
             left -= (beyond as u32 * size(w)) as i64;
@@ -223,6 +253,9 @@ impl Fates {
             order: unit.all().nth(filler).filter(|t| t.seen).map(|t| t.order),
             original: resends && filler == 0 && filler_seen && reason == Reason::Eifel,
         };
+        for t in unit.all().skip(filler + 1).filter(|t| t.seen) {
+            self.expect_answer(t.time_ns + least_ns, true);
+        }
         self.waiting.push_back(Waiting {
             dsacks: u32::from(unit.dsacks),
             unit,
@@ -262,11 +295,12 @@ impl Fates {
     }
 
     /// Data that the sender knew to be acknowledged were sent again.
-    pub fn unneeded(&mut self, sent: &Sent, smss: u32, sink: &mut dyn Sink) {
+    pub fn unneeded(&mut self, sent: &Sent, smss: u32, least_ns: i64, sink: &mut dyn Sink) {
         if self.unneeded.len() >= PIECES {
             self.unneeded.pop_front();
         }
         self.unneeded.push_back((sent.left, sent.right, sent.time_ns));
+        self.expect_answer(sent.time_ns + least_ns, false);
         let count = segments(sent.right - sent.left, smss);
         self.spurious += u64::from(count);
         let (frame, left, right) = ((sent.frame != 0).then_some(sent.frame), sent.left, sent.right);

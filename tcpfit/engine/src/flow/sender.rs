@@ -237,7 +237,7 @@ impl Sender {
             }
             // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
             let update = ack.window > self.window.map(|w| 2 * w);
-            if !update && !self.sack {
+            if !update && !self.sack && !self.fates.is_answer(ack.time_ns, self.rtt.srtt_s) {
                 self.unexplained_acks += 1;
                 self.held_to = self.nxt;
                 self.held_ns = ack.time_ns;
