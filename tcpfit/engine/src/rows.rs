@@ -63,6 +63,7 @@ vocabulary! {
         IpIdGap = "ip-id-gap",
         NeverArrived = "never-arrived",
         Dsack = "dsack",
+        Discarded = "discarded",
         Eifel = "eifel",
         TooEarly = "too-early",
         SeenTwice = "seen-twice",

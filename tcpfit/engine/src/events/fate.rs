@@ -414,9 +414,9 @@ impl Fates {
         }
         if context.vantage != Vantage::Receiver {
             let seen = unit.all().filter(|t| t.seen).count();
-            if w.dsacks > 0 || (self.dsack_seen && w.delivered && context.sack) {
+            if w.dsacks > 0 || unit.discarded || (self.dsack_seen && w.delivered && context.sack) {
                 // each DSACK is one arrival beyond the first; the rest of the copies did not arrive
-                let arrived = 1 + w.dsacks as usize;
+                let arrived = 1 + w.dsacks as usize + usize::from(w.unit.discarded);
                 let by_time = w.filler.unwrap_or(usize::MAX);
                 let mut to_lose = seen.saturating_sub(arrived).min(by_time);
                 for (k, t) in unit.all().enumerate() {
@@ -487,6 +487,7 @@ impl Fates {
                 let reason = match (w.dsacks > 0, context.vantage) {
                     (true, _) => Reason::Dsack,
                     (_, Vantage::Receiver) => Reason::SeenTwice,
+                    _ if unit.discarded => Reason::Discarded,
                     _ => w.filler_reason,
                 };
                 self.spurious_event(

@@ -12,7 +12,7 @@ use crate::flow::ip_id::{IpId, Place};
 use crate::flow::scoreboard::{segments, Unit};
 use crate::flow::sender::{Sender, Sent};
 use crate::flow::sequence::{before, offset};
-use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 use std::collections::VecDeque;
 
 /// Missing transmissions remembered; older ones are lost for good.
@@ -331,7 +331,15 @@ impl Arrivals {
             return;
         }
         let Some(silence) = self.silence(passing, sender).filter(|s| !self.two_way && s.timer) else {
-            self.lost_resends(spare, passing, sender, sink);
+            if self.two_way || !sender.opens_recovery(passing.left) {
+                self.lost_resends(spare, passing, sender, sink);
+                return;
+            }
+            // nothing was sent again before the first resend: new data, as duplicate ACKs let go (RFC 3042)
+            for _ in 0..spare {
+                let right = sender.nxt + u64::from(sender.smss);
+                self.missing_data(1, right, passing.time_ns, passing, sender);
+            }
             return;
         };
         let expiries = silence.lost_expiries.min(spare);
@@ -585,6 +593,12 @@ impl Sender {
             lowest.get_or_insert(range);
         }
         lowest
+    }
+
+    /// A resend of `left` would be the first of an episode.
+    fn opens_recovery(&self, left: u64) -> bool {
+        let head = self.board.units.front().filter(|u| u.left == left);
+        self.phase() == Phase::Open && head.is_some_and(|u| u.resent.is_none())
     }
 
     /// The lowest unit outstanding.

@@ -36,6 +36,8 @@ pub struct Unit {
     pub sacked_ns: i64,
     /// DSACKs that reported it while it was outstanding (RFC 2883).
     pub dsacks: u8,
+    /// A copy came too late for the receiver to take it, and was answered.
+    pub discarded: bool,
 }
 
 impl Unit {
@@ -138,6 +140,7 @@ mod tests {
             resent: None,
             sacked_ns: 0,
             dsacks: 0,
+            discarded: false,
         }
     }
 

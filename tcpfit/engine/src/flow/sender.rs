@@ -63,6 +63,8 @@ pub struct Sender {
     pub duplicate_acks: u32,
     /// Flight when the first of these came: what the sender had outstanding before it knew of a hole.
     pub undisturbed_flight: f64,
+    /// SACK blocks of the last ACK.
+    last_sack: ([(u64, u64); 4], u8),
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
     /// when all holes are filled came from copies of data that had arrived before.
     pub unexplained_acks: u32,
@@ -117,6 +119,7 @@ impl Sender {
             sacked: 0,
             duplicate_acks: 0,
             undisturbed_flight: 0.0,
+            last_sack: Default::default(),
             unexplained_acks: 0,
             held_to: 0,
             held_ns: i64::MIN / 2,
@@ -191,6 +194,7 @@ impl Sender {
             resent: None,
             sacked_ns: 0,
             dsacks: 0,
+            discarded: false,
         });
         self.order += u64::from(count);
         self.nxt = sent.right;
@@ -222,6 +226,11 @@ impl Sender {
         self.tick(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
         self.on_sack(ack);
+        let same_sack =
+            self.sack && std::mem::replace(&mut self.last_sack, (ack.sack, ack.sack_len)) == (ack.sack, ack.sack_len);
+        if same_sack && ack.ack == self.una && ack.pure && ack.window == self.window {
+            self.on_discarded(ack);
+        }
         if ack.ack > self.una {
             self.advance(ack, sink);
         } else if ack.ack == self.una && ack.pure && self.order > 0 {
@@ -246,6 +255,31 @@ impl Sender {
         self.close_epoch(ack.time_ns);
         self.window = ack.window;
         self.last_ack_ns = ack.time_ns;
+    }
+
+    /// An ACK that says nothing new answers a segment that the receiver did not take: its timestamp was older than one
+    /// taken before (RFC 7323, 5.3), so an original has come after a later-sent segment had moved the left edge.
+    fn on_discarded(&mut self, ack: &Ack) {
+        let Some(echo) = ack.tsecr.filter(|_| self.timestamps) else {
+            return;
+        };
+        let latest_ns = ack.time_ns - least_ns(self.rtt.min_s);
+        let late = |u: &&mut Unit| {
+            u.sacked_ns == 0
+                && !u.discarded
+                && u.first.seen
+                && before(u.first.tsval, echo)
+                && u.first.time_ns <= latest_ns
+        };
+        if let Some(unit) = self
+            .board
+            .units
+            .iter_mut()
+            .take_while(|u| u.first.time_ns <= latest_ns)
+            .find(late)
+        {
+            unit.discarded = true;
+        }
     }
 
     fn on_sack(&mut self, ack: &Ack) {
