@@ -19,7 +19,7 @@ use crate::events::fate::least_ns;
 use crate::flow::scoreboard::{segments, Transmission};
 use crate::flow::sender::{Ack, Sender, Sent};
 use crate::flow::sequence::offset;
-use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 
 /// Share of the replayed timer that must have passed for a resend to be the timer's.
 const TIMER_SHARE: f64 = 0.85;
@@ -209,6 +209,11 @@ impl Sender {
             return Reason::Tlp;
         }
         if q.head && timer {
+            return Reason::Rto;
+        }
+        // hosts that have seen reordering wait for more than three; the timer runs on meanwhile (RFC 6298, 5.3)
+        let waited = self.duplicate_acks > 2 * DUPTHRESH && !self.is_prompt(q.since_ack_s);
+        if q.head && full_timer && waited && self.vantage == Vantage::Sender {
             return Reason::Rto;
         }
         // Linux keeps counting where a recovery was taken back, as if the receiver had SACKed

@@ -13,6 +13,9 @@ use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit};
 use crate::flow::sequence::before;
 use crate::rows::{Phase, Reason, Sink, Vantage};
 
+/// An answer is prompt within so many mean response times, or within so long on any host.
+const PROMPT_RESPONSES: i64 = 8;
+const PROMPT_NS: i64 = 200_000;
 /// Round trips after the last resend until answers to needless copies have come.
 const EPOCH_ROUND_TRIPS: f64 = 1.5;
 
@@ -63,6 +66,8 @@ pub struct Sender {
     pub duplicate_acks: u32,
     /// Flight when the first of these came: what the sender had outstanding before it knew of a hole.
     pub undisturbed_flight: f64,
+    /// Mean time from an ACK to what it let go; 0 while none was seen.
+    response_ns: i64,
     /// SACK blocks of the last ACK.
     last_sack: ([(u64, u64); 4], u8),
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
@@ -119,6 +124,7 @@ impl Sender {
             sacked: 0,
             duplicate_acks: 0,
             undisturbed_flight: 0.0,
+            response_ns: 0,
             last_sack: Default::default(),
             unexplained_acks: 0,
             held_to: 0,
@@ -185,6 +191,7 @@ impl Sender {
     /// New data: `sent.left` is `nxt`.
     pub fn send_new(&mut self, sent: &Sent) {
         self.tick(sent.time_ns);
+        self.learn_response(sent.time_ns - self.last_ack_ns);
         let count = segments(sent.right - sent.left, self.smss);
         let first = self.transmission(sent, Reason::Unknown);
         self.board.units.push_back(Unit {
@@ -476,6 +483,22 @@ impl Sender {
             4_000_000
         };
         floor.max((self.rtt.srtt_s * share * 1e9) as i64)
+    }
+
+    /// How soon the host sends what an ACK lets go: mean of the answers that come within the tolerance.
+    fn learn_response(&mut self, took_ns: i64) {
+        if (0..self.clock_tolerance_ns()).contains(&took_ns) {
+            self.response_ns = if self.response_ns == 0 {
+                took_ns.max(1)
+            } else {
+                self.response_ns + (took_ns - self.response_ns) / 16
+            };
+        }
+    }
+
+    /// As soon after an ACK as this host answers.
+    pub fn is_prompt(&self, since_ack_s: f64) -> bool {
+        (since_ack_s * 1e9) as i64 <= (self.response_ns * PROMPT_RESPONSES).max(PROMPT_NS)
     }
 
     /// Eifel (RFC 3522): the covering ACK echoes a timestamp older than the first resend's.
