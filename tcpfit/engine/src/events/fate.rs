@@ -26,6 +26,8 @@ const LEAST_ROUND_TRIP: f64 = 0.998;
 const WAIT_ROUND_TRIPS: f64 = 2.0;
 /// How long a path holds a packet back at most for it still to be known when it comes.
 const WAIT_LATE_NS: i64 = 1_000_000_000;
+/// Duplicates reported of data sent once that show a path which makes copies.
+const PATH_COPIES: u32 = 2;
 /// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.
 const PIECES: usize = 64;
 /// Units that wait at most; beyond, the oldest is settled with what is known.
@@ -84,6 +86,8 @@ pub struct Fates {
     to_answer: VecDeque<(i64, bool)>,
     answered: u32,
     dsack_seen: bool,
+    /// Data reported as duplicates that were sent once.
+    path_copies: u32,
     /// Stretches of resends so far; the last one is under way while `in_epoch`.
     epoch: u32,
     in_epoch: bool,
@@ -117,6 +121,7 @@ impl Fates {
             to_answer: VecDeque::new(),
             answered: 0,
             dsack_seen: false,
+            path_copies: 0,
             epoch: 1,
             in_epoch: false,
             last_resend_ns: i64::MIN / 2,
@@ -140,16 +145,29 @@ impl Fates {
             self.unneeded.remove(n);
             return;
         }
-        let covers = |unit: &Unit| unit.left < right && left < unit.right && unit.resent.is_some();
-        for waiting in self.waiting.iter_mut().filter(|w| covers(&w.unit)) {
-            waiting.dsacks += 1;
-            waiting.ack_frame = Some(ack.frame);
-        }
-        for n in board.cut(left, right) {
-            if let Some(unit) = board.units.get_mut(n).filter(|u| covers(u)) {
-                unit.dsacks = unit.dsacks.saturating_add(1);
+        // where the path makes copies, the one that comes right behind a needed resend is such a copy
+        let path_copies = self.path_copies >= PATH_COPIES;
+        let behind = |unit: &Unit, delivered_ns: i64| {
+            path_copies && ack.time_ns - delivered_ns < least_ns / 4 && delivered_ns - unit.last().time_ns >= least_ns
+        };
+        let covers = |unit: &Unit| unit.left < right && left < unit.right;
+        let mut resent = false;
+        for w in self.waiting.iter_mut().filter(|w| covers(&w.unit)) {
+            resent = true;
+            if !behind(&w.unit, w.delivered_ns) {
+                w.dsacks += 1;
+                w.ack_frame = Some(ack.frame);
             }
         }
+        for n in board.cut(left, right) {
+            if let Some(unit) = board.units.get_mut(n).filter(|u| covers(u) && u.resent.is_some()) {
+                resent = true;
+                if unit.sacked_ns == 0 || !behind(unit, unit.sacked_ns) {
+                    unit.dsacks = unit.dsacks.saturating_add(1);
+                }
+            }
+        }
+        self.path_copies += u32::from(!resent);
     }
 
     fn expect_answer(&mut self, time_ns: i64, counts: bool) {
