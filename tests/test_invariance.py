@@ -1,0 +1,97 @@
+"""What must not matter: where sequence numbers and clocks start, how a capture is handed over, packets it missed."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tcpfit import engine, parameters
+from tcpfit.schema import polars_schema
+
+SAMPLES = sorted((Path(__file__).parent.parent / "sample-traces").glob("*.pcap*"))
+LONG = [path for path in SAMPLES if path.name.startswith(("newreno-loss", "sack-loss", "cubic", "bursty-loss", "ipv6"))]
+MODULUS = 1 << 32
+TIMES = {"flows": ["first_ns", "last_ns"], "events": ["time_ns"], "rounds": ["start_ns", "end_ns"]}
+
+
+@cache
+def segments_of(path: Path) -> pl.DataFrame:
+    return engine.frames(engine.analyze(str(path), segments=True))["segments"]
+
+
+def tracked(*batches: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    tracker = engine.Tracker()
+    for batch in batches:
+        tracker.push(batch.cast(polars_schema("segments")))
+    return engine.frames(tracker.finish())
+
+
+def moved(segments: pl.DataFrame, by: int) -> pl.DataFrame:
+    """Every host's sequence numbers `by` further on; the other's ACKs and SACK blocks with them."""
+    number = pl.col("seq", "ack").cast(pl.Int64)
+    edges = pl.col("sack").cast(pl.List(pl.Int64)).list.eval((pl.element() + by) % MODULUS)
+    acknowledges = pl.col("flags") & 16 > 0
+    return segments.with_columns((number + by) % MODULUS, edges.alias("sack")).with_columns(
+        pl.when(acknowledges).then("ack").otherwise(0).alias("ack")
+    )
+
+
+def assert_same(expected: dict[str, pl.DataFrame], actual: dict[str, pl.DataFrame], shift_ns: int = 0) -> None:
+    for name, columns in TIMES.items():
+        table = actual[name].with_columns(pl.col(columns) - shift_ns)
+        different = [c for c in table.columns if not table[c].equals(expected[name][c])]
+        assert [] == different, name
+
+
+@pytest.mark.parametrize("by", [1, 1 << 31, MODULUS - 70_000])
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_where_sequence_numbers_start(path, by):
+    segments = segments_of(path)
+    assert_same(tracked(segments), tracked(moved(segments, by)))
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_when_it_was_captured(path):
+    segments = segments_of(path)
+    day_ns = 86_400_000_000_000
+    shifted = segments.with_columns(pl.col("time_ns") + day_ns)
+    assert_same(tracked(segments), tracked(shifted), day_ns)
+
+
+@pytest.mark.parametrize("path", SAMPLES, ids=lambda path: path.name)
+def test_how_it_is_handed_over(path):
+    segments = segments_of(path)
+    cuts = [0, *sorted(random.Random(3).sample(range(1, segments.height), 5)), segments.height]
+    parts = [segments[start:end] for start, end in zip(cuts, cuts[1:], strict=False)]
+    assert_same(tracked(segments), tracked(*parts))
+
+
+@pytest.mark.parametrize("share", [0.002, 0.01, 0.05])
+@pytest.mark.parametrize("path", LONG, ids=lambda path: path.name)
+def test_packets_that_the_capture_missed(path, share):
+    """The loss rate of the network stays what it was, within its interval, and what is missing is said."""
+
+    def loss_rate(tables):
+        flow = tables["flows"].sort("data_bytes")[-1]["flow"].item()
+        estimates = parameters.estimate(tables["flows"], tables["events"], tables["rounds"])
+        return estimates.row(by_predicate=(pl.col("flow") == flow) & (pl.col("name") == "p"), named=True)
+
+    segments = segments_of(path)
+    generator = random.Random(5)
+    kept = segments.filter(pl.Series([generator.random() >= share for _ in range(segments.height)]))
+    whole, less = tracked(segments), tracked(kept)
+    rate = loss_rate(less)
+    assert rate["low"] <= loss_rate(whole)["value"] <= rate["high"]
+    missing = (less["flows"]["missing_segments"].sum() - whole["flows"]["missing_segments"].sum()) / segments.filter(
+        pl.col("payload") > 0
+    ).height
+    assert missing == pytest.approx(share, rel=0.5)
+
+
+def test_samples_are_long_enough_for_this():
+    assert len(LONG) >= 4
+    assert all(segments_of(path).height > 4000 for path in LONG)
