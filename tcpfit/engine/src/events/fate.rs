@@ -44,6 +44,8 @@ struct Waiting {
     delivered_ns: i64,
     dsacks: u32,
     delivered: bool,
+    /// It was the lowest that its ACK covered.
+    head: bool,
     /// Stretch of resends it belongs to; it waits until that is over.
     epoch: u32,
 }
@@ -222,11 +224,14 @@ impl Fates {
             let beyond = w.filler.map_or(0, |f| w.unit.transmissions() - 1 - f);
             left -= (beyond as u32 * size(w)) as i64;
         }
-        for w in self.waiting.iter_mut().filter(mine) {
-            while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
-                w.filler = Some(filler - 1);
-                w.filler_reason = Reason::AckJump;
-                left -= i64::from(size(w));
+        // what was acknowledged together with data below it may have been there before; the lowest filled the hole
+        for head in [false, true] {
+            for w in self.waiting.iter_mut().filter(mine).filter(|w| w.head == head) {
+                while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
+                    w.filler = Some(filler - 1);
+                    w.filler_reason = Reason::AckJump;
+                    left -= i64::from(size(w));
+                }
             }
         }
     }
@@ -282,6 +287,7 @@ impl Fates {
             ack_frame: Some(ack.frame),
             delivered_ns,
             delivered: true,
+            head,
             epoch: self.epoch,
         });
         delivered
@@ -298,6 +304,7 @@ impl Fates {
                 ack_frame: None,
                 dsacks: 0,
                 delivered: false,
+                head: false,
                 epoch: 0,
             });
         }
