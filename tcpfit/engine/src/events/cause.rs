@@ -32,7 +32,7 @@ const RFC_FLOOR_S: f64 = 1.0;
 /// In recovery a resend without an ACK for this long was not answered to one.
 const RECOVERY_SILENCE_S: f64 = 0.05;
 /// Duplicate ACKs, or SACKed segments above, that trigger a fast retransmit (RFC 5681, 3.2).
-const DUPTHRESH: u32 = 3;
+pub const DUPTHRESH: u32 = 3;
 
 #[derive(Clone, Debug)]
 pub struct Episodes {

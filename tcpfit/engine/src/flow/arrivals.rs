@@ -6,7 +6,7 @@
 //! a counter of the connection, the TCP timestamp (a segment with an older TSval than the newest data was sent before
 //! it), and time (an answer to a duplicate ACK needs a round trip).
 
-use crate::events::cause::SHORTEST_TIMER_S;
+use crate::events::cause::{DUPTHRESH, SHORTEST_TIMER_S};
 use crate::events::reordering::Late;
 use crate::flow::ip_id::{IpId, Place};
 use crate::flow::scoreboard::{segments, Unit};
@@ -343,8 +343,14 @@ impl Arrivals {
             return;
         };
         let expiries = silence.lost_expiries.min(spare);
+        let (asked, below) = sender.asked_for(passing.left);
+        let asked = asked.min(spare - expiries);
+        for _ in 0..asked {
+            // a fast retransmit that was lost is why the timer had to run out
+            self.lost_resend(below, silence.start_ns, passing, sender, sink);
+        }
         let (sent_ns, smss) = (sender.last_sent_ns, u64::from(sender.smss));
-        for _ in 0..spare - expiries {
+        for _ in 0..spare - expiries - asked {
             self.missing_data(1, sender.nxt + smss, sent_ns, passing, sender);
         }
         self.expiries(expiries, &silence, passing, sender, sink);
@@ -434,24 +440,29 @@ impl Arrivals {
     /// `count` skipped identifications that no new data explain: resends that were lost again.
     fn lost_resends(&mut self, count: usize, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         for _ in 0..count {
-            let index = self.skipped.pop_front();
-            let Some((left, right)) = sender.likely_resend(passing.left) else {
-                // nothing is missing that could have been sent again: a packet without data
-                continue;
-            };
-            self.remember(index, left, passing.time_ns, passing, sender);
-            sender.send_again(
-                &Sent {
-                    left,
-                    right,
-                    time_ns: passing.time_ns,
-                    frame: 0,
-                    tsval: 0,
-                    ip_id: 0,
-                },
-                sink,
-            );
+            self.lost_resend(passing.left, passing.time_ns, passing, sender, sink);
         }
+    }
+
+    /// A resend of data below `below`, sent at `time_ns`, that never passed.
+    fn lost_resend(&mut self, below: u64, time_ns: i64, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        let index = self.skipped.pop_front();
+        let Some((left, right)) = sender.likely_resend(below) else {
+            // nothing is missing that could have been sent again: a packet without data
+            return;
+        };
+        self.remember(index, left, time_ns, passing, sender);
+        sender.send_again(
+            &Sent {
+                left,
+                right,
+                time_ns,
+                frame: 0,
+                tsval: 0,
+                ip_id: 0,
+            },
+            sink,
+        );
     }
 
     /// Identification older than the newest one: the segment was overtaken on the path.
@@ -593,6 +604,29 @@ impl Sender {
             lowest.get_or_insert(range);
         }
         lowest
+    }
+
+    /// Resends of the head, at `left`, and of holes above it that duplicate ACKs or SACK blocks had asked for (RFC 5681,
+    /// 3.2; RFC 6675, 5) and that have not been seen.
+    fn asked_for(&self, left: u64) -> (usize, u64) {
+        let head = self
+            .board
+            .units
+            .front()
+            .filter(|u| u.left == left && u.resent.is_none());
+        let Some(head) = head.filter(|_| self.phase() == Phase::Open) else {
+            return (0, left);
+        };
+        if !self.sack {
+            return (usize::from(self.duplicate_acks >= DUPTHRESH), head.right);
+        }
+        if self.sacked < DUPTHRESH {
+            return (0, left);
+        }
+        let sacked = self.board.units.iter().rev().find(|u| u.sacked_ns != 0);
+        let below = sacked.map_or(head.right, |u| u.left);
+        let holes = self.board.units.iter().take_while(|u| u.left < below);
+        (holes.filter(|u| !u.seen() && u.resent.is_none()).count(), below)
     }
 
     /// A resend of `left` would be the first of an episode.
