@@ -16,7 +16,7 @@
 //! has no cause here.
 
 use crate::events::fate::least_ns;
-use crate::flow::scoreboard::{segments, Transmission};
+use crate::flow::scoreboard::{segments, Transmission, Unit};
 use crate::flow::sender::{Ack, Sender, Sent};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
@@ -84,6 +84,11 @@ impl Default for Episodes {
 }
 
 impl Episodes {
+    /// The unit was sent again since the episode began.
+    pub fn has_resent(&self, unit: &Unit) -> bool {
+        unit.resent.is_some() && unit.last().order >= self.order
+    }
+
     /// Expiries of a doubling timer that fill a silence: after n of them RTO (2^n - 1) has passed (RFC 6298, 5.5). RTO is
     /// what earlier first expiries took; before one was seen, the replayed timer or RFC 6298's floor of 1 s (2.4),
     /// whichever divides the silence better.
@@ -269,7 +274,7 @@ impl Sender {
         match (since_expiry, q.head) {
             (false, _) => Reason::RtoRecovery,
             (true, false) => Reason::LostRetransmission,
-            (true, true) if self.sack && !timer => Reason::LostRetransmission,
+            (true, true) if !timer && (self.sack || q.timer_s < RECOVERY_SILENCE_S) => Reason::LostRetransmission,
             (true, true) => Reason::Rto,
         }
     }

@@ -592,18 +592,17 @@ impl Sender {
     /// Data the sender most likely sent again in a resend nobody saw: the lowest range that has not arrived and was not
     /// resent yet below `before` (SACK senders walk through the holes), otherwise the lowest one.
     fn likely_resend(&self, below: u64) -> Option<(u64, u64)> {
-        let mut lowest = None;
-        for unit in self.board.units.iter().take_while(|u| u.left < below) {
-            if unit.seen() {
-                continue;
+        let units = self.board.units.iter().take_while(|u| u.left < below);
+        let range = |u: &Unit| (u.left, u.right);
+        if self.phase() == Phase::Loss && !self.sack {
+            // after the timer all that is outstanding is sent again, one after the other (RFC 5681, 3.1)
+            if let Some(unit) = units.clone().find(|u| !self.episodes.has_resent(u)) {
+                return Some(range(unit));
             }
-            let range = (unit.left, unit.right);
-            if unit.resent.is_none() && self.sack {
-                return Some(range);
-            }
-            lowest.get_or_insert(range);
         }
-        lowest
+        let mut missing = units.clone().filter(|u| !u.seen());
+        let in_turn = missing.clone().find(|u| self.sack && u.resent.is_none());
+        in_turn.or_else(|| missing.next()).map(range)
     }
 
     /// Resends of the head, at `left`, and of holes above it that duplicate ACKs or SACK blocks had asked for (RFC 5681,
