@@ -15,6 +15,8 @@ use std::collections::VecDeque;
 const LONGEST_WAY_S: f64 = 60.0;
 /// ACKs under way at most; beyond, the oldest is taken as arrived.
 const UNDER_WAY: usize = 65_536;
+/// Edges remembered.
+const EARLIER: usize = 32;
 /// A queue may lengthen the way by a quarter and this much between two ACKs.
 const WAY_MARGIN_NS: i64 = 5_000_000;
 /// Without timestamps a resend may show a way longer by this share; more can be the timer's doing.
@@ -62,6 +64,8 @@ struct Edge {
 pub struct AckDelay {
     queue: VecDeque<UnderWay>,
     edge: Edge,
+    /// Earlier edges that were acknowledged more than once: what asked for a resend may be filled when it comes.
+    earlier: VecDeque<Edge>,
     /// Capture point -> sender -> capture point; 0 while nothing has told.
     pub way_ns: i64,
     /// The same at the handshake: no way is shorter.
@@ -79,6 +83,12 @@ impl AckDelay {
 
     pub fn push(&mut self, ack: Ack, tsval: Option<u32>) {
         if ack.ack > self.edge.at {
+            if self.edge.third_ns.is_some() {
+                if self.earlier.len() >= EARLIER {
+                    self.earlier.pop_front();
+                }
+                self.earlier.push_back(self.edge);
+            }
             self.edge = Edge {
                 at: ack.ack,
                 first_ns: ack.time_ns,
@@ -96,16 +106,15 @@ impl AckDelay {
 
     /// Without timestamps: a resend shows how long the ACK that asked for it took.
     pub fn on_resend(&mut self, answer: &Answer) {
-        if answer.tsecr.is_some()
-            || !answer.resend()
-            || !answer.newest
-            || answer.left != self.edge.at
-            || self.way_ns == 0
-        {
+        if answer.tsecr.is_some() || !answer.resend() || !answer.newest || self.way_ns == 0 {
             return;
         }
-        let partial_ns = answer.time_ns - self.edge.first_ns;
-        let third_ns = self.edge.third_ns.map(|third_ns| answer.time_ns - third_ns);
+        let mut edges = std::iter::once(&self.edge).chain(self.earlier.iter().rev());
+        let Some(&edge) = edges.find(|edge| edge.at == answer.left) else {
+            return;
+        };
+        let partial_ns = answer.time_ns - edge.first_ns;
+        let third_ns = edge.third_ns.map(|third_ns| answer.time_ns - third_ns);
         let possible =
             |&took_ns: &i64| took_ns >= self.least_ns && took_ns < (self.way_ns as f64 * GROWTH) as i64 + WAY_MARGIN_NS;
         let took_ns = [Some(partial_ns), third_ns].into_iter().flatten().filter(possible);
