@@ -16,7 +16,11 @@ import click
 import tcpfit
 
 from .analyze import analyze
+from .annotate import annotate
+from .compare import compare
 from .errors import complain, debugging, unexpected
+from .events import events
+from .explain import explain
 
 
 class Interrupted(click.ClickException):
@@ -47,6 +51,8 @@ def main() -> None:
     \b
     tcpfit analyze capture.pcap.gz
     tcpfit analyze *.pcapng --format csv > flows.csv
+    tcpfit events capture.pcap.gz --kind loss
+    tcpfit explain capture.pcap.gz 4711
     tcpdump -i eth0 -s 128 -w - tcp | tcpfit analyze -
 
     Completion of commands and options: put the matching line into your shell's start file.
@@ -59,6 +65,10 @@ def main() -> None:
 
 
 main.add_command(analyze)
+main.add_command(annotate)
+main.add_command(compare)
+main.add_command(events)
+main.add_command(explain)
 
 
 def run() -> None:

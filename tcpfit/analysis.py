@@ -183,10 +183,8 @@ class Analysis:
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for name in TABLES:
-            table: pl.DataFrame = getattr(self, name)
             target = folder / f"{name}.parquet"
-            with AtomicFile(target) as partial:
-                table.write_parquet(partial, metadata={"tcpfit_schema": str(SCHEMA_VERSION)})
+            write_table(getattr(self, name), target)
             paths.append(target)
         return paths
 
@@ -197,6 +195,12 @@ class Analysis:
         from tcpfit.report.notebook import html
 
         return html(self)
+
+
+def write_table(table: pl.DataFrame, target: Path) -> None:
+    """Write a table as Parquet, with the version of the schema in its metadata; the file is whole or not there."""
+    with AtomicFile(target) as partial:
+        table.write_parquet(partial, metadata={"tcpfit_schema": str(SCHEMA_VERSION)})
 
 
 class AtomicFile:

@@ -20,11 +20,15 @@ ALLOWED = {
     "ranking": {"parameters", "models"},
     "report": {"parameters", "models", "ranking"},
     "analysis": {"readers", "engine", "parameters", "models", "ranking", "report"},
-    "cli": {"analysis", "readers", "parameters", "models", "ranking", "report"},
+    "comparison": {"analysis", "readers"},
+    "annotation": {"analysis", "readers", "report"},
+    "cli": {"analysis", "comparison", "annotation", "readers", "parameters", "models", "ranking", "report"},
 }
+LONE = ("analysis", "comparison", "annotation")
 FILES = {
-    part: sorted((ROOT / "tcpfit" / part).rglob("*.py")) if part not in ("analysis", "cli") else [] for part in ALLOWED
-} | {"analysis": [ROOT / "tcpfit/analysis.py"], "cli": sorted((ROOT / "cli").glob("*.py"))}
+    part: [ROOT / f"tcpfit/{part}.py"] if part in LONE else sorted((ROOT / "tcpfit" / part).rglob("*.py"))
+    for part in ALLOWED
+} | {"cli": sorted((ROOT / "cli").glob("*.py"))}
 
 
 def imports(path: Path) -> list[tuple[int, str]]:

@@ -7,9 +7,11 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tcpfit.cli.main import main
 
 from tcpfit import schema
 
@@ -29,30 +31,49 @@ def test_links_lead_somewhere(path):
             assert (path.parent / target).exists(), f"{path.relative_to(ROOT)} links to {target}"
 
 
-def test_every_option_is_documented():
-    from tcpfit.cli.analyze import analyze
-
-    text = (ROOT / "docs/cli.md").read_text()
-    options = [option for parameter in analyze.params for option in parameter.opts if option.startswith("--")]
+@pytest.mark.parametrize("verb", main.commands)
+def test_every_option_is_documented(verb):
+    """In the verb's part of the page of the command line, or on a page of its own."""
+    page = (ROOT / "docs/cli.md").read_text()
+    own = ROOT / f"docs/{verb}.md"
+    part = re.search(rf"^## tcpfit {verb}\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    text = (part[1] if part else "") + (own.read_text() if own.exists() else "")
+    assert f"tcpfit {verb}" in page
+    options = [option for parameter in main.commands[verb].params for option in parameter.opts if "--" in option]
     assert options
-    assert [] == [option for option in options if option not in text]
+    assert [] == [option for option in options if not re.search(rf"`{option}[` ]", text)]
+
+
+def shown_and_printed(block: str, command: list[str]) -> tuple[list[str], Iterator[str]]:
+    """Lines of a block of a page, and those that the command prints."""
+    environment = os.environ | {"COLUMNS": "80"}
+    call = [sys.executable, "-c", "from tcpfit.cli.main import run; run()", *command]
+    run = subprocess.run(call, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+    shown = [line[4:] for line in block.splitlines() if line.strip() not in ("", "...")]
+    return shown, iter(line.rstrip() for line in run.stdout.splitlines())
 
 
 def test_readme_shows_what_the_demo_prints():
     """Every line of the README's block, in the demo's order."""
     block = re.search(r"shortened:\n\n((?:    .*\n|\n)+)", (ROOT / "README.md").read_text())
-    environment = os.environ | {"COLUMNS": "80"}
-    command = [
-        sys.executable,
-        "-c",
-        "from tcpfit.cli.main import run; run()",
-        "analyze",
-        "sample-traces/newreno-loss.pcap.gz",
-    ]
-    run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-    printed = iter(line.rstrip() for line in run.stdout.splitlines())
-    shown = [line[4:] for line in block[1].splitlines() if line.strip() not in ("", "...")]
+    shown, printed = shown_and_printed(block[1], ["analyze", "sample-traces/newreno-loss.pcap.gz"])
     assert len(shown) > 20
+    assert [] == [line for line in shown if line not in printed]
+
+
+GETTING_STARTED = (ROOT / "docs/getting-started.md").read_text()
+EXAMPLES = re.findall(r"`tcpfit ([^`]+)` prints, shortened:\n\n((?:    .*\n|\n)+)", GETTING_STARTED)
+
+
+def test_there_are_examples():
+    assert {"events", "explain"} == {command.split()[0] for command, _ in EXAMPLES}
+
+
+@pytest.mark.parametrize(("command", "block"), EXAMPLES, ids=lambda text: text.split()[0])
+def test_getting_started_shows_what_is_printed(command, block):
+    """Every line of each block, in the order in which the command prints them."""
+    shown, printed = shown_and_printed(block, command.split())
+    assert len(shown) > 5
     assert [] == [line for line in shown if line not in printed]
 
 

@@ -54,7 +54,17 @@ PCAP_MAGICS = {
 }
 
 SECTION, INTERFACE, OBSOLETE_PACKET, SIMPLE_PACKET, STATISTICS, ENHANCED_PACKET = 0x0A0D0D0A, 1, 2, 3, 5, 6
-TSRESOL, TSOFFSET, EPB_FLAGS = 9, 14, 2
+TSRESOL, TSOFFSET, EPB_FLAGS, EPB_DROPCOUNT, FCSLEN, ISB_STARTTIME, ISB_ENDTIME = 9, 14, 2, 4, 13, 2, 3
+FCS_GIVEN = 1 << 26
+
+# options whose value is one number, which the section's byte order concerns: of packets, interfaces, statistics
+PACKET_NUMBERS = frozenset({2, 4, 5, 6})
+INTERFACE_NUMBERS = frozenset({8, 10, 14, 16, 17})
+STATISTICS_NUMBERS = frozenset({4, 5, 6, 7, 8})
+CUSTOM = frozenset({2988, 2989, 19372, 19373})
+
+Options = tuple[tuple[int, bytes], ...]
+"""Options of a pcapng block, code and value; numbers are little-endian, whatever the section was."""
 
 
 class Packet(NamedTuple):
@@ -66,6 +76,26 @@ class Packet(NamedTuple):
     wire_len: int
     direction: int
     data: bytes
+    interface: int = 0
+    options: Options = ()
+
+
+@dataclass
+class Interface:
+    """An interface of a capture; a pcap file has one. Those of all sections are numbered through."""
+
+    link_type: int
+    snaplen: int
+    units_per_second: int = 1_000_000
+    offset_s: int = 0
+    options: Options = ()
+    statistics: Options | None = None
+    """What was said of it last: times in nanoseconds since `offset_s`."""
+    statistics_ns: int = 0
+
+    def since_offset_ns(self, units: int) -> int:
+        """A time stamp in nanoseconds since `offset_s`."""
+        return units * 1_000_000_000 // self.units_per_second
 
 
 @dataclass
@@ -75,6 +105,7 @@ class Facts:
     format: str
     compression: str | None
     link_types: list[int] = field(default_factory=list)
+    interfaces: list[Interface] = field(default_factory=list)
     packets: int = 0
     wire_bytes: int = 0
     first_ns: int | None = None
@@ -137,6 +168,8 @@ class _Record(NamedTuple):
     wire_len: int
     direction: int
     data: bytes
+    interface: int = 0
+    options: Options = ()
 
 
 def _counted(facts: Facts, stream: Stream, records: Iterator[_Record | None]) -> Iterator[Packet]:
@@ -180,8 +213,11 @@ def _open_pcap(stream: Stream, place: str, magic: bytes) -> tuple[Facts, Iterato
     rest = stream.take(20)
     if len(rest) < 20:
         raise CaptureError(f"{place}: pcap file header cut, {4 + len(rest)} of 24 bytes; copy the capture again")
-    link_type = struct.unpack(f"{order}I", rest[16:])[0] & 0xFFFF
-    facts = Facts("pcap", stream.compression, [link_type])
+    snaplen, network = struct.unpack(f"{order}II", rest[12:])
+    link_type = network & 0xFFFF
+    # the length of the frame check sequence in units of 16 bits, where it is given
+    fcs = ((FCSLEN, bytes([(network >> 28) * 16])),) if network & FCS_GIVEN else ()
+    facts = Facts("pcap", stream.compression, [link_type], [Interface(link_type, snaplen, options=fcs)])
     return facts, _counted(facts, stream, _pcap_records(stream, order, nanoseconds, modified, link_type))
 
 
@@ -201,21 +237,19 @@ def _pcap_records(stream: Stream, order: str, nanoseconds: bool, modified: bool,
         yield _Record(seconds * 1_000_000_000 + fraction * factor, link_type, wire_len, direction, data)
 
 
-class _Interface(NamedTuple):
-    link_type: int
-    snaplen: int
-    units_per_second: int
-    offset_s: int
-
-
 class _Pcapng:
     """Sections, interfaces and packets of a pcapng stream whose first four bytes have been taken."""
 
     def __init__(self, stream: Stream, facts: Facts) -> None:
         self._stream, self._facts = stream, facts
         self._order = "<"
-        self._interfaces: list[_Interface] = []
+        self._first = 0
         self._last_ns = 0
+
+    @property
+    def _interfaces(self) -> list[Interface]:
+        """The interfaces of this section."""
+        return self._facts.interfaces[self._first :]
 
     def records(self) -> Iterator[_Record | None]:
         self._section()
@@ -231,6 +265,8 @@ class _Pcapng:
             body = self._body(self._length(self._stream.take(4)), kind)
             if kind == INTERFACE:
                 self._interface(body)
+            elif kind == STATISTICS:
+                self._statistics(body)
             elif kind in (ENHANCED_PACKET, OBSOLETE_PACKET, SIMPLE_PACKET):
                 yield self._packet(kind, body)
 
@@ -242,12 +278,13 @@ class _Pcapng:
         if len(field) < 4:
             raise Damage(f"block header cut, {4 + len(field)} of 8 bytes")
         length = self._u32(field)
-        if length < 12 or length % 4 or length > MAX_RECORD + 4096:
+        if length < 12 or length > MAX_RECORD + 4096:
             raise Damage(f"block length {length} is impossible, the capture is damaged")
         return length
 
     def _body(self, length: int, kind: int) -> bytes:
-        body = _whole(self._stream, length - 8, f"block of type {kind}")
+        # lengths that are no multiple of 4 have been seen; the block is padded all the same
+        body = _whole(self._stream, (length + 3 & ~3) - 8, f"block of type {kind}")
         if self._u32(body, len(body) - 4) != length:
             raise Damage(f"block length {length} at its start, {self._u32(body, len(body) - 4)} at its end")
         least = {INTERFACE: 8, SIMPLE_PACKET: 4, ENHANCED_PACKET: 20, OBSOLETE_PACKET: 20}.get(kind, 0)
@@ -266,8 +303,8 @@ class _Pcapng:
         else:
             raise Damage(f"section header with byte-order magic {byte_order.hex()}")
         length = self._length(length_field)
-        _whole(self._stream, length - 12, "section")
-        self._interfaces = []
+        _whole(self._stream, (length + 3 & ~3) - 12, "section")
+        self._first = len(self._facts.interfaces)
 
     def _options(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         at = 0
@@ -278,45 +315,82 @@ class _Pcapng:
             yield code, data[at + 4 : at + 4 + length]
             at += 4 + (length + 3 & ~3)
 
+    def _in_little_endian(self, data: bytes, numbers: frozenset[int]) -> Options:
+        options = []
+        for code, value in self._options(data):
+            if self._order == ">" and code in numbers:
+                value = value[::-1]
+            elif self._order == ">" and code in CUSTOM:
+                value = value[3::-1] + value[4:]
+            options.append((code, value))
+        return tuple(options)
+
     def _interface(self, body: bytes) -> None:
         link_type, snaplen = struct.unpack_from(f"{self._order}HxxI", body)
-        units, offset = 1_000_000, 0
-        for code, value in self._options(body[8:]):
+        interface = Interface(link_type, snaplen, options=self._in_little_endian(body[8:], INTERFACE_NUMBERS))
+        for code, value in interface.options:
             if code == TSRESOL and len(value) >= 1:
-                units = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
+                interface.units_per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
             elif code == TSOFFSET and len(value) >= 8:
-                offset = struct.unpack_from(f"{self._order}q", value)[0]
-        self._interfaces.append(_Interface(link_type, snaplen, units, offset))
+                interface.offset_s = struct.unpack_from("<q", value)[0]
+        self._facts.interfaces.append(interface)
         if link_type not in self._facts.link_types:
             self._facts.link_types.append(link_type)
 
+    def _statistics(self, body: bytes) -> None:
+        if len(body) < 12:
+            return
+        number, high, low = struct.unpack_from(f"{self._order}III", body)
+        if number >= len(self._interfaces):
+            return
+        interface = self._interfaces[number]
+        interface.statistics_ns = interface.since_offset_ns(high << 32 | low)
+        options = dict(interface.statistics or ())
+        for code, value in self._in_little_endian(body[12:], STATISTICS_NUMBERS):
+            if code in (ISB_STARTTIME, ISB_ENDTIME) and len(value) >= 8:
+                high, low = struct.unpack_from(f"{self._order}II", value)
+                value = _high_and_low(interface.since_offset_ns(high << 32 | low))
+            options[code] = value
+        interface.statistics = tuple(options.items())
+
     def _packet(self, kind: int, body: bytes) -> _Record | None:
+        interfaces = self._facts.interfaces
         if kind == SIMPLE_PACKET:
-            if not self._interfaces:
+            if len(interfaces) == self._first:
                 return None
-            interface = self._interfaces[0]
+            interface = interfaces[self._first]
             wire_len = self._u32(body)
             captured = min(wire_len, interface.snaplen or wire_len, len(body) - 4)
-            return _Record(self._last_ns, interface.link_type, wire_len, 0, body[4 : 4 + captured])
+            data = body[4 : 4 + captured]
+            return _Record(self._last_ns, interface.link_type, wire_len, 0, data, self._first)
+        dropped = 0xFFFF
         if kind == OBSOLETE_PACKET:
-            number = struct.unpack_from(f"{self._order}H", body)[0]
+            number, dropped = struct.unpack_from(f"{self._order}HH", body)
         else:
             number = self._u32(body)
-        if number >= len(self._interfaces):
+        number += self._first
+        if number >= len(interfaces):
             return None
-        interface = self._interfaces[number]
+        interface = interfaces[number]
         high, low, captured, wire_len = struct.unpack_from(f"{self._order}IIII", body, 4)
         data = body[20 : 20 + captured]
         if len(data) < captured:
             raise Damage(f"packet of {captured} bytes in a block that holds {len(body) - 20}")
         direction = 0
-        for code, value in self._options(body[20 + (captured + 3 & ~3) :]):
+        options = self._in_little_endian(body[20 + (captured + 3 & ~3) :], PACKET_NUMBERS)
+        for code, value in options:
             if code == EPB_FLAGS and len(value) >= 4:
-                direction = {1: INBOUND, 2: OUTBOUND}.get(self._u32(value) & 3, 0)
-        units = high << 32 | low
-        time_ns = interface.offset_s * 1_000_000_000 + units * 1_000_000_000 // interface.units_per_second
+                direction = {1: INBOUND, 2: OUTBOUND}.get(value[0] & 3, 0)
+        if dropped != 0xFFFF:
+            options += ((EPB_DROPCOUNT, dropped.to_bytes(8, "little")),)
+        time_ns = interface.offset_s * 1_000_000_000 + interface.since_offset_ns(high << 32 | low)
         self._last_ns = time_ns
-        return _Record(time_ns, interface.link_type, wire_len, direction, data)
+        return _Record(time_ns, interface.link_type, wire_len, direction, data, number, options)
+
+
+def _high_and_low(value: int) -> bytes:
+    """A time stamp as pcapng has it: the high half first."""
+    return struct.pack("<II", value >> 32 & 0xFFFFFFFF, value & 0xFFFFFFFF)
 
 
 def facts_of(facts: Facts) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def show(capture: dict[str, Any], out: Console, *, flows: int, top: int = 10, in
 
 
 def header(capture: dict[str, Any], flows: int, out: Console) -> None:
-    """Print what is known of the capture: a line for it, one for what it holds, and one for each thing wrong with it."""
+    """Print what is known of the capture: its path, what it holds, and a line for each thing that is wrong with it."""
     links = ", ".join(capture["link_types"])
     facts = [
         " ".join(part for part in (capture["format"], links and f"({links})") if part),

@@ -1,0 +1,126 @@
+"""`tcpfit events`: the events of a capture one by one, or its segments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from . import options
+from .errors import complain
+from .reading import Work, read
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+
+LINES_AT_A_TIME = 512
+
+
+@click.command(short_help="List the events of a capture, or its segments.")
+@click.argument("capture")
+@options.flow("Only this flow. Repeatable.")
+@click.option(
+    "--kind",
+    "kinds",
+    type=options.Kind(),
+    metavar="KIND",
+    multiple=True,
+    help="Only events of this kind, e.g. loss or timeout. Repeatable.",
+)
+@click.option("--segments", is_flag=True, help="List the TCP segments instead of the events.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "jsonl", "csv", "parquet"]),
+    default="table",
+    show_default=True,
+    help="What to print; parquet needs --output.",
+)
+@click.option(
+    "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The file that parquet writes."
+)
+@options.reader
+@options.vantage
+@options.selection
+def events(
+    capture: str,
+    flows: tuple[int, ...],
+    kinds: tuple[str, ...],
+    segments: bool,
+    form: str,
+    output: Path | None,
+    reader: str,
+    vantage: str | None,
+    filter_: str | None,
+    from_s: float | None,
+    to_s: float | None,
+) -> int:
+    """List the events of a capture in order of time: losses, recoveries, timeouts, reordering and the rest.
+
+    \b
+    tcpfit events capture.pcap.gz
+    tcpfit events capture.pcap --flow 3 --kind loss --kind timeout
+    tcpfit events capture.pcap --from 10s --to 12s --segments
+    tcpfit events capture.pcap --format parquet --output events.parquet
+
+    An event has a time since the start of the capture, a kind, the rule that gave it, the frame it is about, the frame
+    that proves it, a confidence, its bytes counted from the initial sequence number, and a value with its meaning.
+    tcpfit explain CAPTURE FRAME says what stands behind it. - is standard input.
+    """
+    if segments and kinds:
+        raise click.UsageError("--kind chooses events; it does not go with --segments")
+    if (form == "parquet") != (output is not None):
+        rule = "--format parquet needs --output FILE" if output is None else "--output goes with --format parquet only"
+        raise click.UsageError(rule)
+    with Work(capture) as work:
+        analysis = read(
+            capture,
+            reader=reader,
+            vantage=vantage,
+            filter_=filter_,
+            from_s=from_s,
+            to_s=to_s,
+            segments=segments,
+        )
+        if form != "table":
+            for warning in analysis.warnings:
+                complain(f"{analysis.path}: {warning}")
+        _write(analysis, flows, kinds, segments, form, output)
+    return work.status
+
+
+def _write(
+    analysis: Analysis,
+    flows: tuple[int, ...],
+    kinds: tuple[str, ...],
+    segments: bool,
+    form: str,
+    output: Path | None,
+) -> None:
+    from tcpfit.report import listing
+
+    table = listing.segments(analysis, flows) if segments else listing.events(analysis, flows, kinds)
+    if form == "table":
+        from tcpfit.report import contract, terminal
+
+        out = terminal.console()
+        terminal.header(contract.capture_facts(analysis), analysis.flows.height, out)
+        lines = listing.segment_lines if segments else listing.event_lines
+        _echo(lines(analysis, table, out.width))
+    elif output is not None:
+        from tcpfit.analysis import write_table
+
+        output.parent.mkdir(parents=True, exist_ok=True)
+        write_table(table, output)
+    elif form == "jsonl":
+        _echo(listing.json_lines(table, analysis.path))
+    else:
+        _echo(listing.csv_lines(table, analysis.path))
+
+
+def _echo(lines: Iterator[str]) -> None:
+    while some := list(islice(lines, LINES_AT_A_TIME)):
+        click.echo("\n".join(some))

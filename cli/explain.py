@@ -1,0 +1,36 @@
+"""`tcpfit explain`: why a frame has the labels it has."""
+
+from __future__ import annotations
+
+import click
+
+from . import options
+from .reading import Work, read
+
+
+@click.command(short_help="Explain a frame: its events, their rules and their evidence.")
+@click.argument("capture")
+@click.argument("frame", type=click.IntRange(min=1))
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What to print."
+)
+@options.reader
+@options.vantage
+def explain(capture: str, frame: int, form: str, reader: str, vantage: str | None) -> int:
+    """Say what a frame is, and what stands behind every event that names it.
+
+    \b
+    tcpfit explain capture.pcap.gz 4711
+
+    FRAME is Wireshark's number. Each event comes with the rule that gave it and its source, the frames that prove it
+    and how far away they are, the state of the sender, the confidence, and what else it could have been.
+    """
+    with Work(capture) as work:
+        from tcpfit.report import contract, explained, explanation, terminal
+
+        facts = explanation.explain(read(capture, reader=reader, vantage=vantage, segments=True), frame)
+        if form == "json":
+            click.echo(contract.dumps(facts))
+        else:
+            explained.show(facts, terminal.console())
+    return work.status

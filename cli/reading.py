@@ -1,0 +1,89 @@
+"""How verbs read a capture: with a bar of progress, and with a sentence for what goes wrong."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+import click
+
+from tcpfit.exceptions import InvalidParameter, TcpfitError
+
+from .errors import complain, debugging, unexpected
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+    from tcpfit.readers import Progress
+
+
+def read(
+    capture: str,
+    *,
+    reader: str,
+    vantage: str | None,
+    filter_: str | None = None,
+    from_s: float | None = None,
+    to_s: float | None = None,
+    segments: bool = False,
+) -> Analysis:
+    """Analyse a capture, with progress on standard error where that is a terminal."""
+    from tcpfit.analysis import analyze
+
+    with _progress(capture) as progress:
+        return analyze(
+            capture,
+            reader=reader,
+            vantage=vantage,
+            filter=filter_,
+            from_s=from_s,
+            to_s=to_s,
+            segments=segments,
+            progress=progress,
+        )
+
+
+class Work:
+    """Work on one capture: what goes wrong in the block is said in a sentence, and `status` is 1 after it.
+
+    An argument that makes no sense ends the command instead, and so does a reader of the output that went away.
+    """
+
+    def __init__(self, capture: str) -> None:
+        self._capture = capture
+        self.status = 0
+
+    def __enter__(self) -> Work:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
+        if not isinstance(error, Exception) or isinstance(error, (BrokenPipeError, click.ClickException)):
+            return False
+        if isinstance(error, InvalidParameter):
+            raise click.UsageError(str(error)) from error
+        if isinstance(error, TcpfitError):
+            complain(str(error))
+        elif debugging():
+            return False
+        else:
+            complain(f"{self._capture}: {unexpected(error)}")
+        self.status = 1
+        return True
+
+
+@contextmanager
+def _progress(capture: str) -> Iterator[Progress | None]:
+    """A bar on standard error, where that is a terminal."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("standard input" if capture == "-" else Path(capture).name, total=None)
+        yield lambda read, total: bars.update(task, completed=read, total=total or None)
