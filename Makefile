@@ -2,6 +2,7 @@
 # make test    cargo test and pytest
 # make lint    ruff, mypy, rustfmt, clippy
 # make bench   time the engine beside other programs, an analysis and the models (minutes)
+# make ratchet check that what was right is right, and record what has become so
 # make wheel   build the wheel into dist/
 # make clean   remove what was built
 
@@ -14,7 +15,7 @@ CRATE := tcpfit/engine/Cargo.toml
 RUST := $(CRATE) tcpfit/engine/Cargo.lock $(shell find tcpfit/engine/src -name '*.rs' 2>/dev/null)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench wheel docs tools tshark clean accuracy
+.PHONY: demo test lint bench ratchet wheel docs tools tshark clean accuracy
 
 demo: $(VENV)/built
 	$(BIN)/tcpfit analyze $(CAPTURE)
@@ -58,9 +59,14 @@ bench: $(VENV)/tools
 	$(BIN)/python benchmarks/analyze.py
 	$(BIN)/python benchmarks/models.py
 
+# Adds to tests/ratchet.json what has become right; names what no longer is.
+ratchet: $(VENV)/built
+	$(BIN)/python tests/ratchet.py --tighten
+
 # Pages that are made from the code.
 docs: $(VENV)/built
 	$(BIN)/python docs/make_tables.py
+	$(BIN)/python docs/make_compare.py
 
 # docs/accuracy.md, from captures with recorded truth: make accuracy GRADER=grade.py TRACES='dir dir'
 accuracy: $(VENV)/built
