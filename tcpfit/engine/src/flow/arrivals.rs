@@ -364,14 +364,7 @@ impl Arrivals {
             let right = if k + 1 == count { right } else { left + smss };
             let index = self.skipped.pop_front();
             self.remember(index, left, time_ns, passing, sender);
-            sender.send_new(&Sent {
-                left,
-                right,
-                time_ns,
-                frame: 0,
-                tsval: 0,
-                ip_id: 0,
-            });
+            sender.send_new(&Sent::unseen(left, right, time_ns));
         }
     }
 
@@ -390,17 +383,7 @@ impl Arrivals {
             let time_ns = silence.start_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
             let index = self.skipped.pop_front();
             self.remember(index, left, time_ns, passing, sender);
-            sender.send_again(
-                &Sent {
-                    left,
-                    right,
-                    time_ns,
-                    frame: 0,
-                    tsval: 0,
-                    ip_id: 0,
-                },
-                sink,
-            );
+            sender.send_again(&Sent::unseen(left, right, time_ns), sink);
         }
     }
 
@@ -452,17 +435,7 @@ impl Arrivals {
             return;
         };
         self.remember(index, left, time_ns, passing, sender);
-        sender.send_again(
-            &Sent {
-                left,
-                right,
-                time_ns,
-                frame: 0,
-                tsval: 0,
-                ip_id: 0,
-            },
-            sink,
-        );
+        sender.send_again(&Sent::unseen(left, right, time_ns), sink);
     }
 
     /// Identification older than the newest one: the segment was overtaken on the path.

@@ -115,6 +115,8 @@ struct Flow {
     smss_known: bool,
     acks_seen: bool,
     zero_window: Option<(i64, u64)>,
+    /// When the window opened again, as seen at the capture point.
+    opened_ns: i64,
     zero_windows: u64,
 }
 
@@ -415,6 +417,7 @@ impl Connection {
             smss_known: options.is_some(),
             acks_seen: false,
             zero_window: None,
+            opened_ns: i64::MIN / 2,
             zero_windows: 0,
         }));
     }
@@ -603,7 +606,12 @@ impl Flow {
         let idle = self.sender.una == self.sender.nxt;
         one_byte
             && (idle && passing.left + 1 == self.sender.nxt
-                || self.zero_window.is_some() && passing.left <= self.sender.nxt)
+                || self.window_closed(passing.time_ns) && passing.left <= self.sender.nxt)
+    }
+
+    /// For the sender the window is closed until the update has come to it.
+    fn window_closed(&self, time_ns: i64) -> bool {
+        self.zero_window.is_some() || time_ns < self.opened_ns.saturating_add(self.acks.way_ns)
     }
 
     /// The same without data, as Linux does it: only the number, one below the next, calls for an answer.
@@ -613,7 +621,7 @@ impl Flow {
         let number_only = segment.flags & (flags::FIN | flags::SYN) == 0 && below && self.first_ns != 0;
         number_only
             && (passing.left + 1 == self.sender.nxt && idle_ns >= KEEP_ALIVE_NS
-                || passing.left + 1 == self.sender.una && self.zero_window.is_some())
+                || passing.left + 1 == self.sender.una && self.window_closed(passing.time_ns))
     }
 
     fn probe_event(&self, passing: &Passing, sink: &mut dyn Sink) {
@@ -621,7 +629,7 @@ impl Flow {
             flow: self.sender.flow,
             time_ns: passing.time_ns,
             kind: Kind::Probe,
-            reason: if self.zero_window.is_some() {
+            reason: if self.window_closed(passing.time_ns) {
                 Reason::WindowProbe
             } else {
                 Reason::KeepAlive
@@ -675,7 +683,10 @@ impl Flow {
                 self.zero_window = Some((segment.time_ns, segment.frame));
                 self.zero_windows += 1;
             }
-            (1.., Some(_)) => self.end_zero_window(segment.time_ns, Some(segment.frame), sink),
+            (1.., Some(_)) => {
+                self.opened_ns = segment.time_ns;
+                self.end_zero_window(segment.time_ns, Some(segment.frame), sink);
+            }
             _ => {}
         }
     }

@@ -46,6 +46,20 @@ pub struct Sent {
     pub ip_id: u16,
 }
 
+impl Sent {
+    /// A transmission that never passed the capture point.
+    pub fn unseen(left: u64, right: u64, time_ns: i64) -> Self {
+        Self {
+            left,
+            right,
+            time_ns,
+            frame: 0,
+            tsval: 0,
+            ip_id: 0,
+        }
+    }
+}
+
 pub struct Sender {
     pub flow: u32,
     pub smss: u32,
