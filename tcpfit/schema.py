@@ -104,7 +104,9 @@ U16, U32, U64, I64, F64, BOOL, STR = (
 )
 
 FLOWS = (
-    Column("flow", U32, "", "number of the flow: one direction of a connection that carried data, in order of first packet"),
+    Column(
+        "flow", U32, "", "number of the flow: one direction of a connection that carried data, in order of first packet"
+    ),
     Column("connection", U32, "", "number of the connection; both directions share it"),
     Column("src", STR, "", "address of the data sender"),
     Column("src_port", U16, "", "port of the data sender"),
@@ -114,10 +116,16 @@ FLOWS = (
     Column("last_ns", I64, "ns", "time of the last data segment or of the ACK that covers it, whichever is later"),
     Column("vantage", _vocabulary(VANTAGE), "", "where the capture was taken, seen from this flow"),
     Column("vantage_confidence", F64, "", "0 to 1"),
-    Column("vantage_fraction", F64, "", "share of the round trip between the capture point and the sender; null if unknown"),
+    Column(
+        "vantage_fraction", F64, "", "share of the round trip between the capture point and the sender; null if unknown"
+    ),
     Column("handshake_rtt_s", F64, "s", "SYN to SYN-ACK to ACK, both halves; null if not seen whole"),
-    Column("mss_bytes", U32, "bytes", "SMSS from the MSS options less the timestamp option; null if no handshake was seen"),
-    Column("smss_bytes", U32, "bytes", "SMSS used to count segments: from the options or inferred from segment lengths"),
+    Column(
+        "mss_bytes", U32, "bytes", "SMSS from the MSS options less the timestamp option; null if no handshake was seen"
+    ),
+    Column(
+        "smss_bytes", U32, "bytes", "SMSS used to count segments: from the options or inferred from segment lengths"
+    ),
     Column("window_scale", pl.UInt8(), "bits", "shift of the receiver's window field; null if the SYNs were not seen"),
     Column("sack_permitted", BOOL, "", "both ends permitted SACK, or SACK blocks were seen; null if not known"),
     Column("timestamps", BOOL, "", "TCP timestamps in use"),
@@ -125,8 +133,18 @@ FLOWS = (
     Column("offload", BOOL, "", "super-segments longer than the SMSS were seen"),
     Column("acks_seen", BOOL, "", "the reverse direction is in the capture"),
     Column("closed", BOOL, "", "FIN or RST was seen"),
-    Column("data_segments", U64, "segments", "segments with payload that passed the capture point; copies apart"),
-    Column("sent_segments", U64, "segments", "data segments the sender sent: those seen plus those lost before the capture point"),
+    Column(
+        "data_segments",
+        U64,
+        "segments",
+        "segments with payload that passed; copies made by the network count, by the capture not",
+    ),
+    Column(
+        "sent_segments",
+        U64,
+        "segments",
+        "data segments the sender sent: those seen plus those lost before the capture point",
+    ),
     Column("data_bytes", U64, "bytes", "payload bytes that passed the capture point; copies apart"),
     Column("unique_bytes", U64, "bytes", "payload bytes of distinct sequence numbers"),
     Column("acked_bytes", U64, "bytes", "payload bytes cumulatively acknowledged"),
@@ -149,15 +167,27 @@ FLOWS = (
     Column("acks", U64, "", "ACKs that advanced the left edge"),
     Column("duplicate_acks", U64, "", "duplicate ACKs (RFC 5681, 2)"),
     Column("rtt_samples", U64, "", "round-trip samples (Karn's rule applied)"),
-    Column("rtt_mean_s", F64, "s", "mean round-trip time as the sender's estimator sees it, averaged over the time data was outstanding"),
+    Column(
+        "rtt_mean_s",
+        F64,
+        "s",
+        "mean round-trip time as the sender's estimator sees it, averaged over the time data was outstanding",
+    ),
     Column("rtt_sd_s", F64, "s", "standard deviation of the samples"),
     Column("rtt_min_s", F64, "s", "smallest sample"),
     Column("rtt_p95_s", F64, "s", "95th percentile of the samples (logarithmic bins, 3 %)"),
     Column("rto_s", F64, "s", "mean replayed retransmission timeout (RFC 6298, Linux floor where the host shows it)"),
     Column("flight_max", F64, "segments", "largest amount of data outstanding"),
     Column("rwnd_max", F64, "segments", "largest window advertised, scaled; null if the scale is unknown"),
-    Column("rwnd_min", F64, "segments", "smallest window advertised after the handshake, scaled; null if the scale is unknown"),
-    Column("limited_share", F64, "", "share of rounds in which the flight came within 3 segments of the advertised window"),
+    Column(
+        "rwnd_min",
+        F64,
+        "segments",
+        "smallest window advertised after the handshake, scaled; null if the scale is unknown",
+    ),
+    Column(
+        "limited_share", F64, "", "share of rounds in which the flight came within 3 segments of the advertised window"
+    ),
     Column("busy_s", F64, "s", "time with data outstanding"),
 )
 
@@ -169,23 +199,40 @@ EVENTS = (
     Column("left", U64, "bytes", "first byte, as an offset from the initial sequence number"),
     Column("right", U64, "bytes", "byte after the last"),
     Column("frame", U64, "", "frame of the event (Wireshark's number); null if the packet is not in the capture"),
-    Column("cause_frame", U64, "", "frame that proves it: an earlier transmission, the ACK, the later copy; null if none"),
+    Column(
+        "cause_frame", U64, "", "frame that proves it: an earlier transmission, the ACK, the later copy; null if none"
+    ),
     Column(
         "segments",
         U32,
         "segments",
-        "segments concerned: of a loss_event and a recovery its losses, of a timeout the back-off (0 first), of a reordering its extent, of a reorder_event its depth d",
+        "segments concerned: of a loss_event its losses, of a recovery its resends, of a timeout the back-off (0 first), of a reordering its extent, of a reorder_event its depth d",
     ),
-    Column("flight", F64, "segments", "data outstanding at the sender (RFC 6675's pipe) when it happened"),
-    Column("phase", _vocabulary(PHASES), "", "state of the sender, inferred"),
+    Column(
+        "flight",
+        F64,
+        "segments",
+        "data outstanding at the sender (RFC 6675's pipe) when it happened; 0 for spurious and reorder_event",
+    ),
+    Column(
+        "phase",
+        _vocabulary(PHASES),
+        "",
+        "state of the sender, inferred; of losses, spurious and reordering always open",
+    ),
     Column("confidence", F64, "", "0 to 1"),
     Column(
         "value",
         F64,
         "s",
-        "retransmission: since the previous transmission; loss: the RTT then; loss_event, recovery, zero_window: length; timeout: the timer; reordering: late time; reorder_event: late time of its last segment",
+        "retransmission: since the previous transmission; loss: the RTT then; loss_event, recovery, zero_window: length; timeout, tail_loss_probe: the timer; reordering: late time; reorder_event: late time of its last segment",
     ),
-    Column("timeout_follows", BOOL, "", "of a loss_event: it ended in a timeout; of a recovery: a timeout broke it off; null otherwise"),
+    Column(
+        "timeout_follows",
+        BOOL,
+        "",
+        "of a loss_event: it ended in a timeout; of a recovery: a timeout broke it off; null otherwise",
+    ),
 )
 
 ROUNDS = (
