@@ -111,6 +111,7 @@ impl Episodes {
 
 /// What the rules ask about a resend.
 struct Question {
+    time_ns: i64,
     head: bool,
     tail: bool,
     /// Transmissions of the unit so far, and the last of them.
@@ -143,6 +144,7 @@ impl Sender {
         };
         let head_last = self.board.units.front().map_or(i64::MIN / 2, |u| u.last().time_ns);
         Some(Question {
+            time_ns: sent.time_ns,
             head,
             tail: sent.right >= self.nxt,
             copies: unit.transmissions(),
@@ -219,6 +221,12 @@ impl Sender {
         // hosts that have seen reordering wait for more than three; the timer runs on meanwhile (RFC 6298, 5.3)
         let waited = self.duplicate_acks > 2 * DUPTHRESH && !self.is_prompt(q.since_ack_s);
         if q.head && full_timer && waited && self.vantage == Vantage::Sender {
+            return Reason::Rto;
+        }
+        // the same away from the sender, where only the time since the third is sure
+        let since_third_s = (q.time_ns - self.third_ns) as f64 / 1e9;
+        let passed_over = self.duplicate_acks > 2 * DUPTHRESH && since_third_s >= SHORTEST_TIMER_S;
+        if q.head && full_timer && passed_over && self.vantage != Vantage::Sender {
             return Reason::Rto;
         }
         // Linux keeps counting where a recovery was taken back, as if the receiver had SACKed

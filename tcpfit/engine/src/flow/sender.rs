@@ -4,7 +4,7 @@
 //! sending order (those that never came by included), `ack_delay` holds each ACK until the sender can have had it. At a
 //! sender's capture both do nothing, and one state machine serves every vantage point. All state is `inferred`.
 
-use crate::events::cause::Episodes;
+use crate::events::cause::{Episodes, DUPTHRESH};
 use crate::events::fate::{least_ns, Fates};
 use crate::events::reordering::Reordering;
 use crate::flow::rounds::Rounds;
@@ -82,6 +82,8 @@ pub struct Sender {
     pub undisturbed_flight: f64,
     /// Mean time from an ACK to what it let go; 0 while none was seen.
     response_ns: i64,
+    /// When the last third duplicate ACK came.
+    pub third_ns: i64,
     /// SACK blocks of the last ACK.
     last_sack: ([(u64, u64); 4], u8),
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
@@ -139,6 +141,7 @@ impl Sender {
             duplicate_acks: 0,
             undisturbed_flight: 0.0,
             response_ns: 0,
+            third_ns: i64::MIN / 2,
             last_sack: Default::default(),
             unexplained_acks: 0,
             held_to: 0,
@@ -264,6 +267,9 @@ impl Sender {
                 }
                 self.duplicate_acks += 1;
                 self.totals.duplicate_acks += 1;
+                if self.duplicate_acks == DUPTHRESH {
+                    self.third_ns = ack.time_ns;
+                }
             }
             // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
             let update = ack.window > self.window.map(|w| 2 * w);
