@@ -218,15 +218,13 @@ impl Sender {
         if q.head && timer {
             return Reason::Rto;
         }
-        // hosts that have seen reordering wait for more than three; the timer runs on meanwhile (RFC 6298, 5.3)
-        let waited = self.duplicate_acks > 2 * DUPTHRESH && !self.is_prompt(q.since_ack_s);
-        if q.head && full_timer && waited && self.vantage == Vantage::Sender {
-            return Reason::Rto;
-        }
-        // the same away from the sender, where only the time since the third is sure
-        let since_third_s = (q.time_ns - self.third_ns) as f64 / 1e9;
-        let passed_over = self.duplicate_acks > 2 * DUPTHRESH && since_third_s >= SHORTEST_TIMER_S;
-        if q.head && full_timer && passed_over && self.vantage != Vantage::Sender {
+        // hosts that have seen reordering wait for more than three; the timer runs on meanwhile (RFC 6298, 5.3). At the
+        // sender the host's own promptness tells, elsewhere only the time since the third is sure
+        let passed_over = match self.vantage {
+            Vantage::Sender => !self.is_prompt(q.since_ack_s),
+            _ => (q.time_ns - self.third_ns) as f64 / 1e9 >= SHORTEST_TIMER_S,
+        };
+        if q.head && full_timer && self.duplicate_acks > 2 * DUPTHRESH && passed_over {
             return Reason::Rto;
         }
         // Linux keeps counting where a recovery was taken back, as if the receiver had SACKed
