@@ -105,7 +105,7 @@ U16, U32, U64, I64, F64, BOOL, STR = (
 
 FLOWS = (
     Column(
-        "flow", U32, "", "number of the flow: one direction of a connection that carried data, in order of first packet"
+        "flow", U32, "", "number of the flow: one direction of a connection that carried data or was acknowledged, in order of first packet"
     ),
     Column("connection", U32, "", "number of the connection; both directions share it"),
     Column("src", STR, "", "address of the data sender"),
@@ -131,7 +131,7 @@ FLOWS = (
     Column("timestamps", BOOL, "", "TCP timestamps in use"),
     Column("ecn", BOOL, "", "ECN negotiated; null if the SYNs were not seen"),
     Column("offload", BOOL, "", "super-segments longer than the SMSS were seen"),
-    Column("acks_seen", BOOL, "", "the reverse direction is in the capture"),
+    Column("acks_seen", BOOL, "", "ACKs of the data are in the capture"),
     Column("closed", BOOL, "", "FIN or RST was seen"),
     Column(
         "data_segments",
@@ -143,7 +143,7 @@ FLOWS = (
         "sent_segments",
         U64,
         "segments",
-        "data segments the sender sent: those seen plus those lost before the capture point",
+        "data segments the sender sent: those seen plus those lost before the capture point; without the data, those acknowledged plus those lost",
     ),
     Column("data_bytes", U64, "bytes", "payload bytes that passed the capture point; copies apart"),
     Column("unique_bytes", U64, "bytes", "payload bytes of distinct sequence numbers"),
@@ -177,7 +177,7 @@ FLOWS = (
     Column("rtt_min_s", F64, "s", "smallest sample"),
     Column("rtt_p95_s", F64, "s", "95th percentile of the samples (logarithmic bins, 3 %)"),
     Column("rto_s", F64, "s", "mean replayed retransmission timeout (RFC 6298, Linux floor where the host shows it)"),
-    Column("flight_max", F64, "segments", "largest amount of data outstanding"),
+    Column("flight_max", F64, "segments", "largest amount of data outstanding; null if one direction is missing"),
     Column("rwnd_max", F64, "segments", "largest window advertised, scaled; null if the scale is unknown"),
     Column(
         "rwnd_min",
@@ -186,9 +186,9 @@ FLOWS = (
         "smallest window advertised after the handshake, scaled; null if the scale is unknown",
     ),
     Column(
-        "limited_share", F64, "", "share of rounds in which the flight came within 3 segments of the advertised window"
+        "limited_share", F64, "", "share of rounds in which the flight came within 3 segments of the advertised window; null if one direction is missing"
     ),
-    Column("busy_s", F64, "s", "time with data outstanding"),
+    Column("busy_s", F64, "s", "time with data outstanding; null if one direction is missing"),
 )
 
 EVENTS = (
@@ -212,7 +212,7 @@ EVENTS = (
         "flight",
         F64,
         "segments",
-        "data outstanding at the sender (RFC 6675's pipe) when it happened; 0 for spurious and reorder_event",
+        "data outstanding at the sender (RFC 6675's pipe) when it happened; 0 for spurious and reorder_event; null if one direction is missing",
     ),
     Column(
         "phase",
@@ -231,7 +231,7 @@ EVENTS = (
         "timeout_follows",
         BOOL,
         "",
-        "of a loss_event: it ended in a timeout; of a recovery: a timeout broke it off; null otherwise",
+        "of a loss_event: it ended in a timeout (null without ACKs); of a recovery: a timeout broke it off; null otherwise",
     ),
 )
 

@@ -15,7 +15,8 @@ identification.
 
 Expectations start with `=`: the flow (`>` or `<` names its data sender, `>2` the second of that host) and either
 `kind reason frame cause`, where frames are names of lines, `-` for none, or `?` for one that is another trace's
-question, or columns of the flows table with their values. A flow's events must be those listed and no others.
+question, or columns of the flows table with their values (`-` for null, `yes` or `no`). A flow's events must be those
+listed and no others.
 """
 
 from __future__ import annotations
@@ -153,6 +154,12 @@ class Reader:
     def frame(self, name: str) -> int | str | None:
         return {"-": None, "?": "?"}.get(name, self.scenario.frames.get(name, name))
 
+    @staticmethod
+    def value(word: str) -> float | str | bool | None:
+        """Of a column: a number, a word, `yes` or `no`, or `-` for null."""
+        named = {"-": None, "yes": True, "no": False}
+        return named[word] if word in named else float(word) if word[0].isdigit() else word
+
     def expected(self, line: re.Match[str]) -> None:
         flow = (line["way"], int(line["number"] or 1))
         words = line["rest"].split()
@@ -161,7 +168,7 @@ class Reader:
             found = (kind, reason, *(self.frame(name) for name in frames))
             self.scenario.events.setdefault(flow, []).append(found)
         else:
-            values = (float(value) if value[0].isdigit() else value for value in words[1::2])
+            values = (self.value(word) for word in words[1::2])
             pairs = zip(words[::2], values, strict=True)
             self.scenario.columns.setdefault(flow, {}).update(pairs)
 

@@ -50,6 +50,12 @@ class Evidence:
         """A column of the flows as float64, NaN for null."""
         return floats(self.flows[name])
 
+    @property
+    def two_way(self) -> NDArray[np.bool_]:
+        """Which flows have both their data and the ACKs of it in the capture."""
+        both: NDArray[np.bool_] = (self.column("acks_seen") > 0) & (self.column("data_segments") > 0)
+        return both
+
     @cached_property
     def rounds(self) -> Rows:
         """The rounds, by flow and number."""

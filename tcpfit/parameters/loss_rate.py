@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, poisson_interval, summed, weighted_poisson_interval
+from tcpfit.parameters.intervals import Estimate, Floats, nothing, poisson_interval, summed, weighted_poisson_interval
 
 
 def p(evidence: Evidence) -> Estimate:
@@ -28,8 +28,9 @@ def p(evidence: Evidence) -> Estimate:
 
 
 def p_indication(evidence: Evidence) -> Estimate:
-    """Fast recoveries plus series of timeouts, per segment sent."""
-    return _rate(evidence, evidence.count(evidence.of("recovery")) + evidence.count(evidence.first_timeouts))
+    """Fast recoveries plus series of timeouts, per segment sent; NaN where one direction of the flow is missing."""
+    rate = _rate(evidence, evidence.count(evidence.of("recovery")) + evidence.count(evidence.first_timeouts))
+    return rate.where(evidence.two_way, nothing(len(evidence)))
 
 
 def q_tilde(evidence: Evidence) -> Estimate:

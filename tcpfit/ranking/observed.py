@@ -2,8 +2,9 @@
 
 **Definitions**: the duration runs from the first data segment to the last one or the ACK that covers it (`first_ns`,
 `last_ns`). `throughput_bps` counts every payload byte sent, repeats and losses included (a segment that did not pass
-the capture point counts one SMSS); `goodput_bps` the bytes of distinct sequence numbers; `steady_goodput_bps` the
-acknowledged bytes of the steady rounds over their time (`steady.py`); `transfer_time_s` is the duration.
+the capture point counts one SMSS); `goodput_bps` the bytes of distinct sequence numbers (of a flow seen by its ACKs
+only, those acknowledged); `steady_goodput_bps` the acknowledged bytes of the steady rounds over their time
+(`steady.py`); `transfer_time_s` is the duration.
 **Validation**: tests/ranking/test_observed.py.
 """
 
@@ -38,11 +39,12 @@ def observed(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
     duration = (pl.col("last_ns") - pl.col("first_ns")) / 1e9
     unseen = pl.col("sent_segments").cast(pl.Int64) - pl.col("data_segments").cast(pl.Int64)
     sent = pl.col("data_bytes") + pl.max_horizontal(unseen, 0) * pl.col("smss_bytes")
+    arrived = pl.when(pl.col("data_segments") > 0).then(pl.col("unique_bytes")).otherwise(pl.col("acked_bytes"))
     known = duration > 0
     table = evidence.flows.select(
         "flow",
         pl.when(known).then(8.0 * sent / duration).alias("throughput_bps"),
-        pl.when(known).then(8.0 * pl.col("unique_bytes") / duration).alias("goodput_bps"),
+        pl.when(known).then(8.0 * arrived / duration).alias("goodput_bps"),
         pl.Series("steady_goodput_bps", rate).fill_nan(None),
         pl.when(known).then(duration).alias("transfer_time_s"),
     )

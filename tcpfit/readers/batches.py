@@ -73,7 +73,8 @@ class Batches:
         if self._rows:
             self._push()
         result = self._tracker.finish()
-        return Reading(dict(result.capture) | facts, engine.frames(result))
+        warnings = {"warnings": [*facts["warnings"], *result.capture["warnings"]]}
+        return Reading(dict(result.capture) | facts | warnings, engine.frames(result))
 
     def _push(self) -> None:
         self._tracker.push(pl.DataFrame(self._rows, schema=self._schema, orient="row"))

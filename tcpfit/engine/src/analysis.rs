@@ -2,6 +2,7 @@
 
 use crate::filter::Filter;
 use crate::flow::{Settings, Tracker};
+use crate::quality::one_way;
 use crate::segment::Segment;
 use crate::tables::{Collector, SegmentTable, Tables};
 
@@ -78,6 +79,7 @@ impl Analysis {
 
     pub fn finish(mut self) -> Tables {
         self.tracker.finish(&mut self.rows);
-        self.rows.finish(self.segments)
+        let warnings = one_way::sentences(self.rows.flows());
+        self.rows.finish(self.segments, warnings)
     }
 }

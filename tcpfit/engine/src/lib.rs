@@ -13,6 +13,7 @@ pub mod filter;
 pub mod flow;
 #[cfg(feature = "python")]
 mod python;
+pub mod quality;
 pub mod rows;
 pub mod segment;
 pub mod tables;

@@ -198,7 +198,8 @@ fn describe<'py>(py: Python<'py>, path: &str, read: &Read) -> PyResult<Bound<'py
     capture.set_item("end_ns", info.end_ns)?;
     capture.set_item("skipped", skipped)?;
     capture.set_item("interface_drops", info.interface_drops)?;
-    capture.set_item("warnings", info.warnings.sentences())?;
+    let warnings: Vec<String> = [info.warnings.sentences(), read.tables.warnings.clone()].concat();
+    capture.set_item("warnings", warnings)?;
     Ok(capture)
 }
 
@@ -242,6 +243,7 @@ impl Tracker {
         let capture = PyDict::new(py);
         capture.set_item("tcp_segments", analysis.tcp_segments())?;
         let tables = py.detach(|| guarded(|| Ok(analysis.finish())))?;
+        capture.set_item("warnings", tables.warnings.clone())?;
         Outcome::new(py, capture, tables)
     }
 }

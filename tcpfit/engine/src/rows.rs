@@ -26,6 +26,13 @@ vocabulary! {
     Vantage { Sender = "sender", Receiver = "receiver", Middle = "middle", Unknown = "unknown" }
 }
 
+#[allow(clippy::derivable_impls)] // the macro takes no attributes
+impl Default for Vantage {
+    fn default() -> Self {
+        Self::Unknown
+    }
+}
+
 vocabulary! {
     Kind {
         Retransmission = "retransmission",
@@ -122,7 +129,7 @@ pub struct RoundRow {
     pub idle_s: f64,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct FlowRow {
     pub flow: u32,
     pub connection: u32,
@@ -144,6 +151,8 @@ pub struct FlowRow {
     pub ecn: Option<bool>,
     pub offload: bool,
     pub acks_seen: bool,
+    /// Nothing of one end is in the capture; no column.
+    pub one_way: bool,
     pub closed: bool,
     pub data_segments: u64,
     pub sent_segments: u64,

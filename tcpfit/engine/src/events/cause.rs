@@ -31,6 +31,10 @@ pub const SHORTEST_TIMER_S: f64 = 0.15;
 const RFC_FLOOR_S: f64 = 1.0;
 /// In recovery a resend without an ACK for this long was not answered to one.
 const RECOVERY_SILENCE_S: f64 = 0.05;
+/// Without ACKs: least resends take about a round trip, and a silence this many times as long is the timer's.
+const ONE_WAY_ROUND_TRIPS: f64 = 1.5;
+/// The same where no resend has shown one: few paths are longer.
+const UNKNOWN_ROUND_TRIP_S: f64 = 0.6;
 /// Duplicate ACKs, or SACKed segments above, that trigger a fast retransmit (RFC 5681, 3.2).
 pub const DUPTHRESH: u32 = 3;
 
@@ -161,7 +165,11 @@ impl Sender {
 
     /// Labels a resend, moves the episode on and gives out its events.
     pub fn on_resend(&mut self, sent: &Sent, sink: &mut dyn Sink) -> Reason {
-        let Some(question) = self.question(sent) else {
+        let asked = self.question(sent);
+        if self.one_way {
+            return self.on_resend_one_way(sent, asked, sink);
+        }
+        let Some(question) = asked else {
             self.resend_event(sent, None, Reason::Unneeded, sink);
             self.fates.unneeded(sent, self.smss, least_ns(self.rtt.min_s), sink);
             return Reason::Unneeded;
@@ -181,6 +189,39 @@ impl Sender {
             opened.resent += segments(sent.right - sent.left, self.smss);
         }
         self.resend_event(sent, Some(&question), reason, sink);
+        reason
+    }
+
+    /// Without ACKs nothing shows why data were sent again, but for the timer: it ends a silence longer than any answer
+    /// takes, and then all that is outstanding may be sent again (RFC 5681, 3.1). What ends with the newest data may
+    /// be a probe as well (RFC 8985, 7).
+    fn on_resend_one_way(&mut self, sent: &Sent, asked: Option<Question>, sink: &mut dyn Sink) -> Reason {
+        let Some(q) = asked.map(|q| Question {
+            timer_s: q.since_sent_s,
+            ..q
+        }) else {
+            self.resend_event(sent, None, Reason::Unknown, sink);
+            return Reason::Unknown;
+        };
+        let answer_s = if self.least_resend_s.is_finite() {
+            self.least_resend_s
+        } else {
+            UNKNOWN_ROUND_TRIP_S
+        };
+        let silence = q.since_sent_s >= (ONE_WAY_ROUND_TRIPS * answer_s).max(SHORTEST_TIMER_S);
+        let reason = if silence && !(q.tail && q.copies == 1) {
+            self.on_timeout(sent, &q, sink);
+            Reason::Rto
+        } else if self.episodes.phase == Phase::Loss && q.copies == 1 {
+            Reason::RtoRecovery
+        } else {
+            Reason::Unknown
+        };
+        if q.copies == 1 {
+            let took_s = (sent.time_ns - q.last.time_ns) as f64 / 1e9;
+            self.least_resend_s = self.least_resend_s.min(took_s);
+        }
+        self.resend_event(sent, Some(&q), reason, sink);
         reason
     }
 
@@ -306,9 +347,10 @@ impl Sender {
     }
 
     fn on_timeout(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
-        let again = self.episodes.timer_una == self.una;
+        let head = if self.one_way { sent.left } else { self.una };
+        let again = self.episodes.timer_una == head;
         self.episodes.backoff = if again { self.episodes.backoff + 1 } else { 0 };
-        self.episodes.timer_una = self.una;
+        self.episodes.timer_una = head;
         self.episodes.timeouts += 1;
         if !again && sent.frame != 0 {
             let timer_s = &mut self.episodes.timer_s;
@@ -330,7 +372,13 @@ impl Sender {
             segments: self.episodes.backoff,
             flight: self.flight(),
             phase: self.episodes.phase,
-            confidence: if q.clocked { 0.8 } else { 0.95 },
+            confidence: if self.one_way {
+                0.6
+            } else if q.clocked {
+                0.8
+            } else {
+                0.95
+            },
             value: Some(q.timer_s),
             timeout_follows: None,
         });

@@ -99,6 +99,8 @@ pub struct Fates {
     pub lost_upstream: u64,
     /// Losses that could also be deliveries, and the other way round.
     pub doubtful: u64,
+    /// Of the losses, those that only a resend speaks for, no ACK having been seen.
+    pub unproven: u64,
     pub spurious: u64,
     pub missing: u64,
 }
@@ -107,8 +109,10 @@ pub struct Fates {
 pub struct Context {
     pub smss: u32,
     pub vantage: Vantage,
+    /// Smoothed round trip; of a flow without ACKs the least time to a resend.
     pub srtt_s: f64,
     pub sack: bool,
+    pub one_way: bool,
 }
 
 impl Fates {
@@ -131,6 +135,7 @@ impl Fates {
             lost: 0,
             lost_upstream: 0,
             doubtful: 0,
+            unproven: 0,
             spurious: 0,
             missing: 0,
         }
@@ -472,6 +477,12 @@ impl Fates {
                 if count == 0 {
                     continue;
                 }
+                // a hole alone could have been filled late, where nothing tells the order of sending
+                let ordered = next.is_some_and(|n| n.tsval != 0 || n.ip_id != 0);
+                let unproven = context.one_way && (t.seen || !ordered);
+                if unproven {
+                    self.unproven += u64::from(count);
+                }
                 self.ledger.push(Reverse(Settled(Loss {
                     time_ns: t.time_ns,
                     order: t.order,
@@ -488,7 +499,7 @@ impl Fates {
                         (false, 0, None) => Reason::NeverArrived,
                         (false, _, _) => Reason::IpIdGap,
                     },
-                    confidence,
+                    confidence: if unproven { 0.5 } else { confidence },
                     by_timeout: next.is_some_and(|n| n.cause == Reason::Rto),
                 })));
                 if !t.seen {
@@ -548,22 +559,7 @@ impl Fates {
         self.lost += u64::from(loss.segments);
         rounds.lost(loss.time_ns, loss.segments);
         self.loss_events.on_loss(loss, sink);
-        sink.event(EventRow {
-            flow: self.flow,
-            time_ns: loss.time_ns,
-            kind: Kind::Loss,
-            reason: loss.reason,
-            left: offset(loss.left),
-            right: offset(loss.right),
-            frame: loss.frame,
-            cause_frame: loss.cause_frame,
-            segments: loss.segments,
-            flight: loss.flight,
-            phase: Phase::Open,
-            confidence: loss.confidence,
-            value: Some(loss.rtt_s),
-            timeout_follows: None,
-        });
+        sink.event(loss.event(self.flow));
     }
 
     pub fn finish(&mut self, sink: &mut dyn Sink) {
@@ -585,8 +581,15 @@ impl Sender {
         Context {
             smss: self.smss,
             vantage: self.vantage,
-            srtt_s: self.rtt.srtt_s,
+            srtt_s: if !self.one_way {
+                self.rtt.srtt_s
+            } else if self.least_resend_s.is_finite() {
+                self.least_resend_s
+            } else {
+                0.0
+            },
             sack: self.sack,
+            one_way: self.one_way,
         }
     }
 }

@@ -8,6 +8,7 @@
 //! Losses come in here in sending order, after their fate is settled. What a capture cannot show: a round trip at the
 //! moment of the loss more exact than the smoothed one; the rule is kind to errors of a quarter.
 
+use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
 
 /// A transmission that was lost, ready to be counted.
@@ -26,6 +27,28 @@ pub struct Loss {
     pub confidence: f64,
     /// The transmission that replaced it was sent by the retransmission timer.
     pub by_timeout: bool,
+}
+
+impl Loss {
+    pub fn event(&self, flow: u32) -> EventRow {
+        EventRow {
+            flow,
+            time_ns: self.time_ns,
+            kind: Kind::Loss,
+            reason: self.reason,
+            left: offset(self.left),
+            right: offset(self.right),
+            frame: self.frame,
+            cause_frame: self.cause_frame,
+            segments: self.segments,
+            flight: self.flight,
+            phase: Phase::Open,
+            confidence: self.confidence,
+            // in a flow of which one direction is missing neither is known
+            value: (!self.flight.is_nan()).then_some(self.rtt_s),
+            timeout_follows: None,
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -84,8 +107,8 @@ impl LossEvents {
             time_ns: event.first.time_ns,
             kind: Kind::LossEvent,
             reason: Reason::OneRtt,
-            left: crate::flow::sequence::offset(event.first.left),
-            right: crate::flow::sequence::offset(event.right),
+            left: offset(event.first.left),
+            right: offset(event.right),
             frame: event.first.frame,
             cause_frame: event.first.cause_frame,
             segments: event.segments,
@@ -93,7 +116,8 @@ impl LossEvents {
             phase: Phase::Open,
             confidence: event.first.confidence,
             value: Some((event.last_ns - event.first.time_ns) as f64 / 1e9),
-            timeout_follows: Some(event.timeout),
+            // without ACKs not every timer shows
+            timeout_follows: (!event.first.flight.is_nan()).then_some(event.timeout),
         });
     }
 }

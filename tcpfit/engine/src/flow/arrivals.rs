@@ -180,7 +180,7 @@ impl Arrivals {
             self.lost_below(&passing, sender, sink);
         }
         if passing.left >= sender.nxt {
-            self.send_new(&passing, sender);
+            self.send_new(&passing, sender, sink);
         } else {
             self.below(passing, place, sender, sink);
         }
@@ -197,10 +197,14 @@ impl Arrivals {
         }
     }
 
-    fn send_new(&mut self, passing: &Passing, sender: &mut Sender) {
+    fn send_new(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         self.newest_tsval = passing.tsval.or(self.newest_tsval);
         self.unique_bytes += passing.right - passing.left;
-        sender.send_new(&Self::sent(passing));
+        if sender.one_way {
+            sender.send_new_one_way(&Self::sent(passing), sink);
+        } else {
+            sender.send_new(&Self::sent(passing));
+        }
     }
 
     /// Same range and timestamp again, sooner than any resend could come.
@@ -537,7 +541,7 @@ impl Arrivals {
             self.resent_bytes += split - passing.left;
         }
         if passing.right > split {
-            self.send_new(&Passing { left: split, ..passing }, sender);
+            self.send_new(&Passing { left: split, ..passing }, sender, sink);
         }
     }
 

@@ -1,6 +1,7 @@
 //! A TCP connection: handshake, both directions' sequence spaces, and the flow of each direction that carries data.
 
 use crate::flow::ack_delay::{AckDelay, Answer};
+use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS};
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
@@ -31,6 +32,13 @@ pub struct Numbers {
     pub vantage: Option<Vantage>,
 }
 
+impl Numbers {
+    fn next(&mut self) -> u32 {
+        self.next_flow += 1;
+        self.next_flow - 1
+    }
+}
+
 #[derive(Default)]
 struct End {
     address: Address,
@@ -38,6 +46,10 @@ struct End {
     unwrap: Option<Unwrap>,
     syn: Option<Syn>,
     fin: bool,
+    /// Some packet of the end is in the capture.
+    seen: bool,
+    /// Number that the end's SYN-ACK acknowledged.
+    acknowledged: Option<u32>,
     /// Time of the last SYN or SYN-ACK.
     syn_ns: i64,
     /// SYNs that the timer sent again, and how long it ran.
@@ -45,6 +57,8 @@ struct End {
     /// The last packet of the end.
     last: LastPacket,
     direction: Option<Box<Flow>>,
+    /// ACKs of the end's data, while no packet of the end is in the capture.
+    trail: Option<Box<AckTrail>>,
     /// Least and largest window advertised after the handshake, in bytes as sent.
     window: Option<(u16, u16)>,
     ce: bool,
@@ -165,10 +179,18 @@ impl Connection {
 
     /// A SYN that opens another connection between the same ends: another initial sequence number.
     pub fn is_reused_by(&self, segment: &Segment) -> bool {
-        if !segment.has(flags::SYN) || segment.has(flags::ACK) {
+        if !segment.has(flags::SYN) {
             return false;
         }
         let end = &self.ends[self.end_of(segment)];
+        if segment.has(flags::ACK) {
+            // the SYN comes first, unless its direction is not in the capture
+            let known = end.syn.is_some() && end.unwrap.is_some_and(|unwrap| unwrap.isn() != segment.seq);
+            let sent = |held: &Segment| held.payload > 0 && self.is_older(held, segment);
+            return known && !self.ends[1 - self.end_of(segment)].seen && {
+                end.direction.is_some() || end.fin || self.held_back.iter().any(sent)
+            };
+        }
         match (&end.unwrap, &end.syn) {
             (Some(unwrap), Some(_)) => unwrap.isn() != segment.seq,
             // data but no SYN before: a SYN cannot belong to them
@@ -228,6 +250,7 @@ impl Connection {
     pub fn push(&mut self, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.last_ns = self.last_ns.max(segment.time_ns);
         let end = self.end_of(segment);
+        self.ends[end].seen = true;
         let copied = self.ends[end].last.is_copied_by(segment);
         if copied && segment.payload == 0 {
             return; // of data the flow counts the copies
@@ -264,6 +287,7 @@ impl Connection {
         });
         self.ends[end].syn_ns = segment.time_ns;
         if answer {
+            self.ends[end].acknowledged = Some(segment.ack);
             self.synack_seen = self.client == Some(1 - end);
         } else {
             self.client = Some(end);
@@ -320,7 +344,8 @@ impl Connection {
                 return true; // a SYN-ACK sender speaking first; nothing to hold back
             }
         }
-        if segment.has(flags::RST) && self.client == Some(end) && !self.synack_seen {
+        let silent = || self.held_back.iter().all(|held| self.end_of(held) != end);
+        if segment.has(flags::RST) && self.client == Some(end) && !self.synack_seen && silent() {
             // the answer to an ACK of an earlier connection on these ports (RFC 9293, 3.5.2); the SYN will come again
             self.held_back.clear();
             return false;
@@ -351,6 +376,9 @@ impl Connection {
         self.ends[end].ce |= segment.ecn == 3;
         if segment.has(flags::ACK) && !segment.has(flags::SYN) {
             self.on_ack(1 - end, segment, sink);
+            if !self.ends[1 - end].seen {
+                self.on_ack_alone(1 - end, segment, numbers, sink);
+            }
         }
         let unwrap = self.ends[end]
             .unwrap
@@ -388,10 +416,12 @@ impl Connection {
             Some(mss) => mss.saturating_sub(if timestamps { 12 } else { 0 }).max(1),
             None => smss_of(segment.payload),
         };
-        let mut sender = Sender::new(numbers.next_flow, start, smss, vantage);
-        numbers.next_flow += 1;
+        let begun = self.ends[end].trail.take().and_then(|trail| trail.flow);
+        let number = begun.unwrap_or_else(|| numbers.next());
+        let mut sender = Sender::new(number, start, smss, vantage);
         sender.sack = own.zip(peer).is_some_and(|(a, b)| a.sack_permitted && b.sack_permitted);
         sender.timestamps = timestamps;
+        sender.one_way = !self.ends[1 - end].seen;
         if let Some(rtt_s) = position.round_trip_s() {
             sender.rtt.seed(rtt_s);
         }
@@ -449,6 +479,19 @@ impl Connection {
         flow.on_ack(&unwrap, segment, scale, sink);
     }
 
+    /// An ACK for data of an end that the capture has nothing of.
+    fn on_ack_alone(&mut self, data_end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        let first = self.ends[1 - data_end].acknowledged.unwrap_or(segment.ack);
+        let trail = self.ends[data_end]
+            .trail
+            .get_or_insert_with(|| Box::new(AckTrail::new(first)));
+        trail.on_ack(segment, sink);
+        // the one byte of a FIN is no data
+        if trail.flow.is_none() && trail.acked_bytes() > 1 {
+            trail.flow = Some(numbers.next());
+        }
+    }
+
     /// Gives out the flows of the connection.
     pub fn finish(&mut self, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.release(numbers, sink);
@@ -462,6 +505,26 @@ impl Connection {
                 flow.finish(sink);
                 sink.flow(self.row(end, &flow));
             }
+            if let Some(trail) = self.ends[end].trail.take() {
+                if let Some(number) = trail.flow {
+                    let known = trail.finish(number, sink);
+                    sink.flow(self.trail_row(end, known));
+                }
+            }
+        }
+    }
+
+    /// What the connection knows of a flow whose data are not in the capture.
+    fn trail_row(&self, end: usize, known: FlowRow) -> FlowRow {
+        let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
+        FlowRow {
+            connection: self.number,
+            src: own.address,
+            src_port: own.port,
+            dst: peer.address,
+            dst_port: peer.port,
+            closed: self.closed(),
+            ..known
         }
     }
 
@@ -502,6 +565,7 @@ impl Connection {
             ecn: syns.map(|(a, b)| a.ecn && b.ecn),
             offload: flow.offload,
             acks_seen: flow.acks_seen,
+            one_way: !peer.seen,
             closed: self.closed(),
             data_segments: arrivals.segments,
             sent_segments: arrivals.segments - arrivals.network_copies + fates.lost_upstream,
@@ -511,7 +575,7 @@ impl Connection {
             retransmitted_segments: arrivals.resent_segments,
             retransmitted_bytes: arrivals.resent_bytes,
             lost_segments: lost,
-            lost_low: lost.saturating_sub(fates.doubtful),
+            lost_low: lost.saturating_sub(fates.doubtful + fates.unproven),
             lost_high: lost + fates.doubtful,
             lost_upstream: fates.lost_upstream,
             spurious_retransmissions: fates.spurious,
@@ -538,11 +602,15 @@ impl Connection {
             rtt_min_s: rtt.min_s.is_finite().then_some(rtt.min_s),
             rtt_p95_s: rtt.quantile_s(0.95),
             rto_s: (totals.measured_s > 0.0).then(|| totals.rto_integral / totals.measured_s),
-            flight_max: totals.flight_max,
+            flight_max: if sender.one_way { f64::NAN } else { totals.flight_max },
             rwnd_max: peer.window.and_then(|(_, most)| scaled(most)),
             rwnd_min: peer.window.and_then(|(least, _)| scaled(least)),
-            limited_share: sender.rounds.limited as f64 / sender.rounds.count.max(1) as f64,
-            busy_s: totals.busy_s,
+            limited_share: if sender.one_way {
+                f64::NAN
+            } else {
+                sender.rounds.limited as f64 / sender.rounds.count.max(1) as f64
+            },
+            busy_s: if sender.one_way { f64::NAN } else { totals.busy_s },
         }
     }
 }

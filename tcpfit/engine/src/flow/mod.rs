@@ -1,6 +1,7 @@
 //! Segments -> flows: identity, sequence numbers, scoreboard, vantage.
 
 pub mod ack_delay;
+pub mod ack_trail;
 pub mod arrivals;
 pub mod connection;
 pub mod ip_id;

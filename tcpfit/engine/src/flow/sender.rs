@@ -16,6 +16,8 @@ use crate::rows::{Phase, Reason, Sink, Vantage};
 /// An answer is prompt within so many mean response times, or within so long on any host.
 const PROMPT_RESPONSES: i64 = 8;
 const PROMPT_NS: i64 = 200_000;
+/// Units kept of a flow without ACKs, to know data sent again: 90 MB of segments on Ethernet.
+const HELD_ONE_WAY: usize = 65_536;
 /// Round trips after the last resend until answers to needless copies have come.
 const EPOCH_ROUND_TRIPS: f64 = 1.5;
 
@@ -66,6 +68,10 @@ pub struct Sender {
     pub vantage: Vantage,
     pub sack: bool,
     pub timestamps: bool,
+    /// Nothing of the receiver is in the capture: no left edge, no round trip, no flight.
+    pub one_way: bool,
+    /// Least time between a segment and its first resend, which is at least a round trip; infinite before one was seen.
+    pub least_resend_s: f64,
     pub board: Scoreboard,
     /// RFC 9293's SND.UNA and SND.NXT, the latter as the highest byte sent.
     pub una: u64,
@@ -131,6 +137,8 @@ impl Sender {
             vantage,
             sack: false,
             timestamps: false,
+            one_way: false,
+            least_resend_s: f64::INFINITY,
             board: Scoreboard::default(),
             una: start,
             nxt: start,
@@ -160,8 +168,11 @@ impl Sender {
         }
     }
 
-    /// Segments outstanding at the sender: RFC 6675's pipe as far as SACKs and duplicate ACKs tell.
+    /// Segments outstanding at the sender: RFC 6675's pipe as far as SACKs and duplicate ACKs tell; NaN without ACKs.
     pub fn flight(&self) -> f64 {
+        if self.one_way {
+            return f64::NAN;
+        }
         let arrived = match (self.sack, self.episodes.phase) {
             (true, _) => self.sacked,
             (false, Phase::Open) => self.duplicate_acks,
@@ -226,7 +237,28 @@ impl Sender {
         self.last_sent_ns = sent.time_ns;
         let flight = self.flight();
         self.totals.flight_max = self.totals.flight_max.max(flight);
-        self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
+        if !self.one_way {
+            self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
+        }
+    }
+
+    /// New data without ACKs: the timer's resends are over, and what is older than any window is let go.
+    pub fn send_new_one_way(&mut self, sent: &Sent, sink: &mut dyn Sink) {
+        self.close_episode(sent.time_ns, false, sink);
+        self.send_new(sent);
+        while self.board.units.len() > HELD_ONE_WAY {
+            let Some(unit) = self.board.units.pop_front() else {
+                break;
+            };
+            self.una = unit.right;
+            self.outstanding = self
+                .outstanding
+                .saturating_sub(segments(unit.right - unit.left, self.smss));
+            if unit.resent.is_some() || !unit.first.seen {
+                self.fates.on_undelivered(unit);
+                self.settle(sent.time_ns, sink);
+            }
+        }
     }
 
     /// Data below `nxt` again. Returns the label and the earlier transmission it repeats.
@@ -241,12 +273,15 @@ impl Sender {
         }
         self.order += u64::from(count);
         self.last_sent_ns = sent.time_ns;
-        let flight = self.flight();
-        self.rounds.sent(sent.time_ns, count, true, self.nxt, flight);
+        if !self.one_way {
+            let flight = self.flight();
+            self.rounds.sent(sent.time_ns, count, true, self.nxt, flight);
+        }
         reason
     }
 
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+        self.one_way = false;
         self.tick(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
         self.on_sack(ack);

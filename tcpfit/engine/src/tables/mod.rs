@@ -37,6 +37,8 @@ pub struct Tables {
     pub events: Table,
     pub rounds: Table,
     pub segments: Option<Table>,
+    /// What is odd about the packets, a sentence each.
+    pub warnings: Vec<String>,
 }
 
 /// Collects rows; the tracker settles them in no particular order.
@@ -63,7 +65,7 @@ impl Sink for Collector {
 
 impl Collector {
     /// Sorts the rows, so that the same capture gives the same tables however rows were settled.
-    pub fn finish(mut self, segments: Option<SegmentTable>) -> Tables {
+    pub fn finish(mut self, segments: Option<SegmentTable>, warnings: Vec<String>) -> Tables {
         self.flows.sort_by_key(|row| row.flow);
         self.events.sort_by_key(|row| {
             (
@@ -82,7 +84,13 @@ impl Collector {
             events: write_all(self.events),
             rounds: write_all(self.rounds),
             segments: segments.map(SegmentTable::finish),
+            warnings,
         }
+    }
+
+    /// The flows so far, in no particular order.
+    pub fn flows(&self) -> &[FlowRow] {
+        &self.flows
     }
 }
 

@@ -107,7 +107,7 @@ fn rows_are_sorted_however_they_were_settled() {
     let tables = |rows: &[EventRow]| {
         let mut collector = Collector::default();
         rows.iter().for_each(|row| collector.event(*row));
-        collector.finish(None).events
+        collector.finish(None, Vec::new()).events
     };
     let forward = tables(&rows);
     let backward = tables(&rows.iter().rev().copied().collect::<Vec<_>>());

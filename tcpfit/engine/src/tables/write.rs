@@ -93,11 +93,11 @@ table!(FlowRow, |row| {
     rtt_min_s: f64 = row.rtt_min_s,
     rtt_p95_s: f64 = row.rtt_p95_s,
     rto_s: f64 = row.rto_s,
-    flight_max: f64 = row.flight_max,
+    flight_max: f64 = known(row.flight_max),
     rwnd_max: f64 = row.rwnd_max,
     rwnd_min: f64 = row.rwnd_min,
-    limited_share: f64 = row.limited_share,
-    busy_s: f64 = row.busy_s,
+    limited_share: f64 = known(row.limited_share),
+    busy_s: f64 = known(row.busy_s),
 });
 
 table!(EventRow, |row| {
@@ -110,7 +110,7 @@ table!(EventRow, |row| {
     frame: u64 = row.frame,
     cause_frame: u64 = row.cause_frame,
     segments: u32 = row.segments,
-    flight: f64 = row.flight,
+    flight: f64 = known(row.flight),
     phase: Phase = row.phase,
     confidence: f64 = row.confidence,
     value: f64 = row.value,
@@ -160,6 +160,11 @@ table!(Segment, |row| {
     tsecr: u32 = row.options.timestamps.map(|(_, tsecr)| tsecr),
     options_incomplete: bool = row.options.incomplete,
 }, lists { sack = sack_edges });
+
+/// What is not a number is not known.
+fn known(value: f64) -> Option<f64> {
+    (!value.is_nan()).then_some(value)
+}
 
 fn list_field(name: &str) -> Field {
     Field::new_list(name, Field::new("item", DataType::UInt32, true), true)

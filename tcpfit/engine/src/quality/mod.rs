@@ -1,0 +1,3 @@
+//! What is odd about the packets of a capture as a whole: directions that are missing, clocks that jump.
+
+pub mod one_way;
