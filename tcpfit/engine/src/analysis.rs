@@ -2,7 +2,7 @@
 
 use crate::filter::Filter;
 use crate::flow::{Settings, Tracker};
-use crate::quality::one_way;
+use crate::quality::directions;
 use crate::segment::Segment;
 use crate::tables::{Collector, SegmentTable, Tables};
 
@@ -79,7 +79,7 @@ impl Analysis {
 
     pub fn finish(mut self) -> Tables {
         self.tracker.finish(&mut self.rows);
-        let warnings = one_way::sentences(self.rows.flows());
+        let warnings = [self.tracker.warnings(), directions::sentences(self.rows.flows())].concat();
         self.rows.finish(self.segments, warnings)
     }
 }

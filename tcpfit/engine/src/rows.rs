@@ -153,6 +153,8 @@ pub struct FlowRow {
     pub acks_seen: bool,
     /// Nothing of one end is in the capture; no column.
     pub one_way: bool,
+    /// Data that passed after their ACK, and by how many nanoseconds at most; no column.
+    pub early_acks: (u64, i64),
     pub closed: bool,
     pub data_segments: u64,
     pub sent_segments: u64,

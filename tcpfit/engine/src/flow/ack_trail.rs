@@ -16,6 +16,7 @@ use crate::events::cause::DUPTHRESH;
 use crate::events::loss_event::{Loss, LossEvents};
 use crate::flow::scoreboard::segments;
 use crate::flow::sequence::{offset, Unwrap};
+use crate::flow::stamp_clock::StampClock;
 use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Segment};
 use std::collections::VecDeque;
@@ -41,38 +42,6 @@ struct Hole {
     /// When and by which frame it showed.
     time_ns: i64,
     frame: u64,
-}
-
-/// The sender's timestamp clock, as its echoes tell it (RFC 7323, 5.4: a tick takes 1 ms to 1 s).
-#[derive(Clone, Copy, Debug, Default)]
-struct Clock {
-    first: Option<(u32, i64)>,
-    /// One of the usual ones; 0 while not known.
-    tick_ns: i64,
-}
-
-impl Clock {
-    const TICKS_NS: [i64; 5] = [1_000_000, 2_000_000, 4_000_000, 10_000_000, 100_000_000];
-    /// Least time and ticks to learn the rate from, and how exact it must be.
-    const LONG_NS: i64 = 200_000_000;
-    const NEAR: f64 = 0.2;
-
-    fn learn(&mut self, echo: u32, time_ns: i64) {
-        let (first, first_ns) = *self.first.get_or_insert((echo, time_ns));
-        let (ticks, since_ns) = (f64::from(echo.wrapping_sub(first) as i32), time_ns - first_ns);
-        if self.tick_ns != 0 || since_ns < Self::LONG_NS || ticks < 2.0 {
-            return;
-        }
-        let measured = since_ns as f64 / ticks;
-        let near = |tick_ns: &&i64| (measured / **tick_ns as f64 - 1.0).abs() < Self::NEAR;
-        self.tick_ns = Self::TICKS_NS.iter().find(near).copied().unwrap_or(0);
-    }
-
-    /// When a segment with that TSval was sent, but for a constant.
-    fn sent_ns(&self, echo: u32) -> Option<i64> {
-        let (first, first_ns) = self.first.filter(|_| self.tick_ns != 0)?;
-        Some(first_ns + i64::from(echo.wrapping_sub(first) as i32) * self.tick_ns)
-    }
 }
 
 /// Least of the last `size` to `2 * size` values.
@@ -129,7 +98,7 @@ pub struct AckTrail {
     window: u16,
     first_ns: i64,
     last_ns: i64,
-    clock: Clock,
+    clock: StampClock,
     /// Time on the way of segments that came in order, but for a constant.
     least: Least,
     latest: Least,
@@ -166,7 +135,7 @@ impl AckTrail {
             window: 0,
             first_ns: 0,
             last_ns: 0,
-            clock: Clock::default(),
+            clock: StampClock::default(),
             least: Least::of(LEAST_OF),
             latest: Least::of(LATEST_OF),
             timestamps: false,

@@ -5,6 +5,7 @@ use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS};
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
+use crate::flow::stamp_clock::StampClock;
 use crate::flow::vantage::{self, Position};
 use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
@@ -50,6 +51,7 @@ struct End {
     seen: bool,
     /// Number that the end's SYN-ACK acknowledged.
     acknowledged: Option<u32>,
+    stamps: StampClock,
     /// Time of the last SYN or SYN-ACK.
     syn_ns: i64,
     /// SYNs that the timer sent again, and how long it ran.
@@ -132,6 +134,33 @@ struct Flow {
     /// When the window opened again, as seen at the capture point.
     opened_ns: i64,
     zero_windows: u64,
+    early: EarlyAcks,
+}
+
+/// ACKs that passed before the data they acknowledge: the directions have different clocks, or one is out of order.
+#[derive(Clone, Copy, Default)]
+struct EarlyAcks {
+    /// Highest of them and its time.
+    at: u64,
+    time_ns: i64,
+    /// Data that came after their ACK, and how long after at most.
+    segments: u64,
+    longest_ns: i64,
+}
+
+impl EarlyAcks {
+    fn on_ack(&mut self, at: u64, time_ns: i64) {
+        if at > self.at {
+            (self.at, self.time_ns) = (at, time_ns);
+        }
+    }
+
+    fn on_new_data(&mut self, right: u64, time_ns: i64) {
+        if right <= self.at {
+            self.segments += 1;
+            self.longest_ns = self.longest_ns.max(time_ns - self.time_ns);
+        }
+    }
 }
 
 pub struct Connection {
@@ -235,6 +264,12 @@ impl Connection {
         }
     }
 
+    /// How far the capture's clock has run ahead of the sending host's since its last packet.
+    pub fn ahead_ns(&self, segment: &Segment) -> Option<i64> {
+        let (tsval, _) = segment.options.timestamps?;
+        self.ends[self.end_of(segment)].stamps.ahead_ns(tsval, segment.time_ns)
+    }
+
     pub fn needs_hint(&self) -> bool {
         self.position.is_none() && self.held_back.is_empty() && self.client.is_none()
     }
@@ -251,6 +286,9 @@ impl Connection {
         self.last_ns = self.last_ns.max(segment.time_ns);
         let end = self.end_of(segment);
         self.ends[end].seen = true;
+        if let Some((tsval, _)) = segment.options.timestamps {
+            self.ends[end].stamps.learn(tsval, segment.time_ns);
+        }
         let copied = self.ends[end].last.is_copied_by(segment);
         if copied && segment.payload == 0 {
             return; // of data the flow counts the copies
@@ -449,6 +487,7 @@ impl Connection {
             zero_window: None,
             opened_ns: i64::MIN / 2,
             zero_windows: 0,
+            early: EarlyAcks::default(),
         }));
     }
 
@@ -566,6 +605,7 @@ impl Connection {
             offload: flow.offload,
             acks_seen: flow.acks_seen,
             one_way: !peer.seen,
+            early_acks: (flow.early.segments, flow.early.longest_ns),
             closed: self.closed(),
             data_segments: arrivals.segments,
             sent_segments: arrivals.segments - arrivals.network_copies + fates.lost_upstream,
@@ -661,6 +701,9 @@ impl Flow {
             }
         }
         self.offload |= segment.payload > self.sender.smss;
+        if left >= self.sender.nxt {
+            self.early.on_new_data(right, segment.time_ns);
+        }
         if self.first_ns == 0 {
             self.first_ns = segment.time_ns;
         }
@@ -721,6 +764,9 @@ impl Flow {
         let nxt = self.sender.nxt;
         // the FIN's number is no data; what was acknowledged but never seen is not followed
         let acknowledged = at.min(nxt);
+        if at > nxt {
+            self.early.on_ack(at, segment.time_ns);
+        }
         let mut ack = Ack {
             time_ns: segment.time_ns,
             frame: segment.frame,

@@ -10,6 +10,7 @@ pub mod rtt;
 pub mod scoreboard;
 pub mod sender;
 pub mod sequence;
+pub mod stamp_clock;
 pub mod table;
 pub mod vantage;
 

@@ -1,6 +1,7 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
 use crate::flow::connection::{Connection, Numbers};
+use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{Address, Segment};
 use hashbrown::HashMap;
@@ -83,6 +84,7 @@ pub struct Tracker {
     closing: VecDeque<(i64, u32, Key, u32)>,
     hosts: Hosts,
     next_sweep_ns: i64,
+    clock: Clock,
 }
 
 /// What is known of hosts, by address; connections keep the numbers of theirs.
@@ -136,11 +138,38 @@ impl Tracker {
             closing: VecDeque::new(),
             hosts: Hosts::default(),
             next_sweep_ns: i64::MIN,
+            clock: Clock::default(),
         }
     }
 
     /// Takes the next segment of the capture.
+    #[inline]
     pub fn push(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        match self.clock.plain_ns(segment.time_ns) {
+            Some(time_ns) if time_ns == segment.time_ns => self.follow(segment, sink),
+            Some(time_ns) => self.follow(&Segment { time_ns, ..*segment }, sink),
+            None => self.push_odd(segment, sink),
+        }
+    }
+
+    /// A segment whose time cannot be taken as it is, or waits for others.
+    #[cold]
+    fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        let slot = self.index.get(&Key::of(segment)).copied();
+        let ahead_ns = slot.and_then(|slot| self.connection(slot)?.ahead_ns(segment));
+        if self.clock.take(segment, ahead_ns) == Verdict::Release {
+            for segment in self.clock.release() {
+                self.follow(&segment, sink);
+            }
+        }
+    }
+
+    /// What was odd about the capture's clock, a sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        self.clock.sentences()
+    }
+
+    fn follow(&mut self, segment: &Segment, sink: &mut impl Sink) {
         let now_ns = segment.time_ns;
         self.settle_closed(now_ns, sink);
         if now_ns >= self.next_sweep_ns {
@@ -250,6 +279,10 @@ impl Tracker {
 
     /// Settles and gives out everything that is still open; the tracker is empty after it.
     pub fn finish(&mut self, sink: &mut impl Sink) {
+        self.clock.end();
+        for segment in self.clock.release() {
+            self.follow(&segment, sink);
+        }
         let mut open: Vec<Box<Connection>> = self.slots.drain(..).flatten().collect();
         open.sort_unstable_by_key(|c| c.number);
         for mut connection in open {

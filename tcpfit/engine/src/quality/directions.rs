@@ -1,8 +1,12 @@
-//! Flows of which the capture has one direction only: asymmetric routes, a filter, a tap on one fibre.
+//! The two directions of the flows: one is missing (asymmetric routes, a filter, a tap on one fibre), or they do not fit
+//! together (files of two capture points put into one).
 
 use crate::rows::FlowRow;
 
-/// A sentence on data without ACKs, and one on ACKs without data.
+/// Data after their ACK in a flow that are no chance: a segment the capture missed may be sent again for nothing.
+const EARLY: u64 = 3;
+
+/// A sentence on data without ACKs, one on ACKs without data, and one on ACKs before data.
 pub fn sentences(flows: &[FlowRow]) -> Vec<String> {
     let count = |wanted: &dyn Fn(&&FlowRow) -> bool| flows.iter().filter(|row| row.one_way).filter(wanted).count();
     let named = |n: usize| {
@@ -25,6 +29,17 @@ pub fn sentences(flows: &[FlowRow]) -> Vec<String> {
         sentences.push(format!(
             "the capture has the ACKs but not the data of {}: there only what the receiver showed is known",
             named(without_data)
+        ));
+    }
+    let early = flows.iter().filter(|row| row.early_acks.0 >= EARLY);
+    let longest_ns = early.clone().map(|row| row.early_acks.1).max().unwrap_or(0);
+    let n = early.count();
+    if n > 0 {
+        sentences.push(format!(
+            "the ACKs of {} come up to {:.6} s before the data they acknowledge: the directions were captured by \
+             different clocks, or are out of order; round trips and places are not to be trusted there",
+            named(n),
+            longest_ns as f64 / 1e9
         ));
     }
     sentences

@@ -1,0 +1,79 @@
+//! A host's timestamp clock, as the TSvals of a connection tell it (RFC 7323, 5.4: a tick takes 1 ms to 1 s).
+
+/// Ticks in use: 1000, 500, 300, 250, 100, 10 and 2 a second.
+const TICKS_NS: [i64; 7] = [
+    1_000_000,
+    2_000_000,
+    3_333_333,
+    4_000_000,
+    10_000_000,
+    100_000_000,
+    500_000_000,
+];
+/// Least time to learn the tick from, and how near the rate must come to one.
+const LONG_NS: i64 = 500_000_000;
+const NEAR: f64 = 0.06;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StampClock {
+    first: Option<(u32, i64)>,
+    last: (u32, i64),
+    /// 0 while not known.
+    pub tick_ns: i64,
+}
+
+impl StampClock {
+    #[inline]
+    pub fn learn(&mut self, stamp: u32, time_ns: i64) {
+        self.last = (stamp, time_ns);
+        if self.tick_ns == 0 {
+            self.find_tick(stamp, time_ns);
+        }
+    }
+
+    fn find_tick(&mut self, stamp: u32, time_ns: i64) {
+        let (first, first_ns) = *self.first.get_or_insert((stamp, time_ns));
+        let (ticks, since_ns) = (f64::from(stamp.wrapping_sub(first) as i32), time_ns - first_ns);
+        if since_ns < LONG_NS || ticks < 2.0 {
+            return;
+        }
+        let measured = since_ns as f64 / ticks;
+        let near = |tick_ns: &&i64| (measured / **tick_ns as f64 - 1.0).abs() < NEAR;
+        self.tick_ns = TICKS_NS.iter().find(near).copied().unwrap_or(0);
+    }
+
+    /// When a segment with that stamp was sent, but for a constant.
+    pub fn sent_ns(&self, stamp: u32) -> Option<i64> {
+        let (first, first_ns) = self.first.filter(|_| self.tick_ns != 0)?;
+        Some(first_ns + i64::from(stamp.wrapping_sub(first) as i32) * self.tick_ns)
+    }
+
+    /// How much longer the capture's clock says it is since the host's last packet than the host's own clock.
+    pub fn ahead_ns(&self, stamp: u32, time_ns: i64) -> Option<i64> {
+        let (last, last_ns) = self.last;
+        let ticks = i64::from(stamp.wrapping_sub(last) as i32);
+        (self.tick_ns != 0).then(|| time_ns - last_ns - ticks * self.tick_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tick_is_one_of_those_in_use() {
+        let mut clock = StampClock::default();
+        clock.learn(u32::MAX, 0);
+        clock.learn(24, 99_000_000);
+        assert_eq!(clock.sent_ns(24), None);
+        clock.learn(149, 601_000_000);
+        assert_eq!(clock.tick_ns, 4_000_000);
+        assert_eq!(clock.sent_ns(149), Some(600_000_000));
+        assert_eq!(clock.ahead_ns(150, 1_605_000_000), Some(1_000_000_000));
+        // 3 ms is no tick of any stack
+        let mut odd = StampClock::default();
+        odd.learn(0, 0);
+        odd.learn(200, 600_000_000);
+        assert_eq!(odd.tick_ns, 0);
+    }
+}
