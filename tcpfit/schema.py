@@ -126,7 +126,11 @@ FLOWS = (
     Column(
         "smss_bytes", U32, "bytes", "SMSS used to count segments: from the options or inferred from segment lengths"
     ),
-    Column("window_scale", pl.UInt8(), "bits", "shift of the receiver's window field; null if the SYNs were not seen"),
+    Column("window_scale", pl.UInt8(), "bits", "shift of the receiver's window field; null if the SYNs do not say it"),
+    Column(
+        "window_scale_low", pl.UInt8(), "bits", "smallest shift that the SYNs and the windows allow (RFC 7323, 2.3: 0 to 14)"
+    ),
+    Column("window_scale_high", pl.UInt8(), "bits", "largest shift that they allow; where both are equal it is used"),
     Column("sack_permitted", BOOL, "", "both ends permitted SACK, or SACK blocks were seen; null if not known"),
     Column("timestamps", BOOL, "", "TCP timestamps in use"),
     Column("ecn", BOOL, "", "ECN negotiated; null if the SYNs were not seen"),

@@ -146,6 +146,8 @@ pub struct FlowRow {
     pub mss_bytes: Option<u32>,
     pub smss_bytes: u32,
     pub window_scale: Option<u8>,
+    pub window_scale_low: u8,
+    pub window_scale_high: u8,
     pub sack_permitted: Option<bool>,
     pub timestamps: bool,
     pub ecn: Option<bool>,

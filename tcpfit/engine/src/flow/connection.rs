@@ -7,6 +7,7 @@ use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::stamp_clock::StampClock;
 use crate::flow::vantage::{self, Position};
+use crate::flow::window_scale::{self, WindowScale};
 use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 
@@ -14,8 +15,6 @@ use crate::segment::{flags, Address, Segment};
 const HELD_BACK: usize = 96;
 /// What a connection can have sent in as many packets, when its SYN comes late.
 const HELD_BACK_BYTES: u32 = 1 << 20;
-/// RFC 7323, 2.3: shifts above 14 are used as 14.
-const LARGEST_SCALE: u8 = 14;
 /// Ethernet's largest payload with and without timestamps, and with IPv6: what super-segments are multiples of.
 const COMMON_SMSS: [u32; 6] = [1448, 1460, 1428, 1440, 1388, 1400];
 /// RFC 9293, 3.7.1: default MSS for IPv4.
@@ -135,6 +134,8 @@ struct Flow {
     opened_ns: i64,
     zero_windows: u64,
     early: EarlyAcks,
+    /// What is known of the receiver's window scale, where the SYNs do not say it.
+    scale: Option<Box<WindowScale>>,
 }
 
 /// ACKs that passed before the data they acknowledge: the directions have different clocks, or one is out of order.
@@ -317,7 +318,7 @@ impl Connection {
         let o = &segment.options;
         self.ends[end].syn = Some(Syn {
             mss: o.mss,
-            window_scale: o.window_scale.map(|k| k.min(LARGEST_SCALE)),
+            window_scale: o.window_scale.map(|k| k.min(window_scale::LARGEST)),
             sack_permitted: o.sack_permitted,
             ecn: segment.has(flags::ECE),
             copies: known.map_or(0, |s| s.copies) + u32::from(again),
@@ -474,6 +475,7 @@ impl Connection {
         if vantage != Vantage::Sender {
             acks.set_way(position.halves_s[end].unwrap_or(0.0));
         }
+        let scales = self.offered_scales(1 - end);
         self.ends[end].direction = Some(Box::new(Flow {
             sender,
             arrivals,
@@ -488,17 +490,24 @@ impl Connection {
             opened_ns: i64::MIN / 2,
             zero_windows: 0,
             early: EarlyAcks::default(),
+            scale: scales.exact().is_none().then(|| Box::new(WindowScale::new(scales))),
         }));
     }
 
-    /// Shift of the window field that `end` sends; `None` if the handshake was not seen.
+    /// Shifts of the window field that `end` sends, as far as the SYNs say.
+    fn offered_scales(&self, end: usize) -> window_scale::Range {
+        let offer = |syn: Option<Syn>| syn.filter(|syn| !syn.incomplete).map(|syn| syn.window_scale);
+        let own = &self.ends[end];
+        window_scale::offered(
+            offer(own.syn),
+            offer(self.ends[1 - end].syn),
+            own.acknowledged.is_some(),
+        )
+    }
+
+    /// The shift, where the SYNs leave no other.
     fn window_scale(&self, end: usize) -> Option<u8> {
-        let (own, peer) = (self.ends[end].syn?, self.ends[1 - end].syn?);
-        if own.incomplete || peer.incomplete {
-            return None;
-        }
-        // RFC 7323, 2.2: only if both sent the option
-        Some(own.window_scale.filter(|_| peer.window_scale.is_some()).unwrap_or(0))
+        self.offered_scales(end).exact()
     }
 
     /// An ACK for the data of `data_end`.
@@ -556,8 +565,19 @@ impl Connection {
     /// What the connection knows of a flow whose data are not in the capture.
     fn trail_row(&self, end: usize, known: FlowRow) -> FlowRow {
         let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
+        let scales = self.offered_scales(1 - end);
+        let segments = |w: u16| {
+            scales
+                .exact()
+                .map(|k| (u64::from(w) << k) as f64 / f64::from(known.smss_bytes))
+        };
         FlowRow {
             connection: self.number,
+            window_scale: scales.exact(),
+            window_scale_low: scales.low,
+            window_scale_high: scales.high,
+            rwnd_max: peer.window.and_then(|(_, most)| segments(most)),
+            rwnd_min: peer.window.and_then(|(least, _)| segments(least)),
             src: own.address,
             src_port: own.port,
             dst: peer.address,
@@ -571,7 +591,9 @@ impl Connection {
         let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
         let position = self.position.unwrap_or(Position::UNKNOWN);
         let syns = own.syn.zip(peer.syn);
-        let scale = self.window_scale(1 - end);
+        let offered = self.offered_scales(1 - end);
+        let scales = flow.scale.as_ref().map_or(offered, |scale| scale.range());
+        let scale = scales.exact();
         let sender = &flow.sender;
         let scaled = |w: u16| scale.map(|k| (u64::from(w) << k) as f64 / f64::from(sender.smss));
         let (arrivals, fates, totals, rtt) = (&flow.arrivals, &sender.fates, &sender.totals, &sender.rtt);
@@ -595,7 +617,9 @@ impl Connection {
             handshake_rtt_s: position.round_trip_s().filter(|_| syns.is_some()),
             mss_bytes: syns.and_then(|_| flow.smss_known.then_some(sender.smss)),
             smss_bytes: sender.smss,
-            window_scale: scale,
+            window_scale: offered.exact(),
+            window_scale_low: scales.low,
+            window_scale_high: scales.high,
             sack_permitted: match syns {
                 Some((a, b)) => Some(a.sack_permitted && b.sack_permitted),
                 None => sender.sack.then_some(true),
@@ -703,6 +727,9 @@ impl Flow {
         self.offload |= segment.payload > self.sender.smss;
         if left >= self.sender.nxt {
             self.early.on_new_data(right, segment.time_ns);
+            if let Some(scale) = &mut self.scale {
+                scale.on_data(right);
+            }
         }
         if self.first_ns == 0 {
             self.first_ns = segment.time_ns;
@@ -767,6 +794,13 @@ impl Flow {
         if at > nxt {
             self.early.on_ack(at, segment.time_ns);
         }
+        let scale = match &mut self.scale {
+            Some(watched) => {
+                watched.on_ack(at, segment);
+                watched.range().exact()
+            }
+            None => scale,
+        };
         let mut ack = Ack {
             time_ns: segment.time_ns,
             frame: segment.frame,

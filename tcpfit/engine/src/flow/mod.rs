@@ -13,5 +13,6 @@ pub mod sequence;
 pub mod stamp_clock;
 pub mod table;
 pub mod vantage;
+pub mod window_scale;
 
 pub use table::{Settings, Tracker};

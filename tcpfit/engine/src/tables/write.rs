@@ -58,6 +58,8 @@ table!(FlowRow, |row| {
     mss_bytes: u32 = row.mss_bytes,
     smss_bytes: u32 = row.smss_bytes,
     window_scale: u8 = row.window_scale,
+    window_scale_low: u8 = row.window_scale_low,
+    window_scale_high: u8 = row.window_scale_high,
     sack_permitted: bool = row.sack_permitted,
     timestamps: bool = row.timestamps,
     ecn: bool = row.ecn,
