@@ -255,6 +255,15 @@ ROUNDS = (
     Column("phase", _vocabulary(PHASES), "", "state of the sender at the end of the round"),
     Column("limited", BOOL, "", "the flight came within 3 segments of the advertised window"),
     Column("idle_s", F64, "s", "time of the round with nothing outstanding"),
+    Column(
+        "cwnd_low", F64, "segments", "the congestion window reached this in the round; null in and around loss recovery"
+    ),
+    Column(
+        "cwnd_high",
+        F64,
+        "segments",
+        "it was no larger before the ACK that ended the round, since data waited for that; null where the application, the receiver or a flight that does not grow may have held the sender",
+    ),
 )
 
 SEGMENTS = (

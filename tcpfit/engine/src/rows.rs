@@ -127,6 +127,8 @@ pub struct RoundRow {
     pub phase: Phase,
     pub limited: bool,
     pub idle_s: f64,
+    pub cwnd_low: Option<f64>,
+    pub cwnd_high: Option<f64>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]

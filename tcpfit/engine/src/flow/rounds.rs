@@ -7,8 +7,45 @@ use std::collections::VecDeque;
 
 /// The flight counts as limited by the window when it comes this close to it, in segments.
 const LIMIT_MARGIN: f64 = 3.0;
+/// Rounds of one and the same flight after which the send buffer may hold it, not the congestion window.
+const FLAT_ROUNDS: u32 = 8;
 /// Rounds that wait for their losses at most; beyond, the oldest goes out as it is.
 const WAITING: usize = 4096;
+
+/// What a round shows of the congestion window, in segments.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    low: f64,
+    high: Option<f64>,
+    unclocked: bool,
+    disturbed: bool,
+}
+
+impl Window {
+    /// Everything in the round was sent because an ACK had come, and nothing was sent again.
+    fn clean(&self) -> bool {
+        !self.unclocked && !self.disturbed
+    }
+}
+
+/// Upper bounds of the rounds in a row that were equal: a window that does not grow may be the send buffer.
+#[derive(Clone, Copy, Debug, Default)]
+struct Bounds {
+    last: f64,
+    equal: u32,
+}
+
+impl Bounds {
+    fn add(&mut self, bound: f64) -> Option<f64> {
+        self.equal = if (bound - self.last).abs() < 0.5 {
+            self.equal + 1
+        } else {
+            0
+        };
+        self.last = bound;
+        (self.equal < FLAT_ROUNDS).then_some(bound)
+    }
+}
 
 #[derive(Clone, Debug)]
 pub struct Rounds {
@@ -19,6 +56,10 @@ pub struct Rounds {
     rtt_sum: f64,
     rtt_count: u32,
     waiting: VecDeque<RoundRow>,
+    /// What the round under way, and the one before, show of the congestion window.
+    window: Window,
+    ended: Window,
+    bounds: Bounds,
     pub limited: u64,
     pub count: u64,
 }
@@ -32,6 +73,9 @@ impl Rounds {
             rtt_sum: 0.0,
             rtt_count: 0,
             waiting: VecDeque::new(),
+            window: Window::default(),
+            ended: Window::default(),
+            bounds: Bounds::default(),
             limited: 0,
             count: 0,
         }
@@ -56,15 +100,47 @@ impl Rounds {
                 phase: Phase::Open,
                 limited: false,
                 idle_s: 0.0,
+                cwnd_low: None,
+                cwnd_high: None,
             };
             self.next += 1;
             self.current = Some((row, nxt));
+            self.window = Window::default();
         }
         if let Some((row, _)) = &mut self.current {
             row.sent_segments += segments;
             row.resent_segments += if again { segments } else { 0 };
             row.flight = row.flight.max(flight);
         }
+    }
+
+    /// New data brought the flight to `flight`: the window is no smaller.
+    pub fn window_reached(&mut self, flight: f64) {
+        self.window.low = self.window.low.max(flight);
+    }
+
+    /// Data had to wait at a flight of `full` for the ACK that came at `ack_ns`: the window was no larger until then.
+    pub fn window_full(&mut self, full: f64, ack_ns: i64) {
+        match self
+            .waiting
+            .back_mut()
+            .filter(|row| row.end_ns == ack_ns && self.window.low == 0.0)
+        {
+            // the ACK that ended the last round; the next has just begun
+            Some(row) if self.ended.clean() => row.cwnd_high = self.bounds.add(full.max(self.ended.low)),
+            Some(_) => {}
+            None => self.window.high = Some(full),
+        }
+    }
+
+    /// Data were sent when no ACK had let them go.
+    pub fn unclocked(&mut self) {
+        self.window.unclocked = true;
+    }
+
+    /// Loss recovery: the flight does not tell the window.
+    pub fn disturbed(&mut self) {
+        self.window.disturbed = true;
     }
 
     pub fn sample(&mut self, rtt_s: f64) {
@@ -101,6 +177,9 @@ impl Rounds {
             row.rtt_s = Some(self.rtt_sum / f64::from(self.rtt_count));
         }
         (self.rtt_sum, self.rtt_count) = (0.0, 0);
+        let window = std::mem::take(&mut self.window);
+        row.cwnd_low = (!window.disturbed && window.low > 0.0).then_some(window.low);
+        self.ended = window;
         row.limited = row.rwnd.is_some_and(|w| row.flight + LIMIT_MARGIN >= w);
         self.limited += u64::from(row.limited);
         self.count += 1;

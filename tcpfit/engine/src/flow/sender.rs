@@ -18,6 +18,8 @@ const PROMPT_RESPONSES: i64 = 8;
 const PROMPT_NS: i64 = 200_000;
 /// Units kept of a flow without ACKs, to know data sent again: 90 MB of segments on Ethernet.
 const HELD_ONE_WAY: usize = 65_536;
+/// Segments below the advertised window at which it was not what held the sender.
+const WINDOW_ROOM: f64 = 3.0;
 /// Round trips after the last resend until answers to needless copies have come.
 const EPOCH_ROUND_TRIPS: f64 = 1.5;
 
@@ -86,6 +88,9 @@ pub struct Sender {
     pub duplicate_acks: u32,
     /// Flight when the first of these came: what the sender had outstanding before it knew of a hole.
     pub undisturbed_flight: f64,
+    /// Flight just before the last ACK that moved the left edge in phase open, while it is not known whether it let
+    /// anything go; and whether the receiver's window had room.
+    held_back: Option<(f64, bool)>,
     /// Mean time from an ACK to what it let go; 0 while none was seen.
     response_ns: i64,
     /// When the last third duplicate ACK came.
@@ -148,6 +153,7 @@ impl Sender {
             sacked: 0,
             duplicate_acks: 0,
             undisturbed_flight: 0.0,
+            held_back: None,
             response_ns: 0,
             third_ns: i64::MIN / 2,
             last_sack: Default::default(),
@@ -238,7 +244,35 @@ impl Sender {
         let flight = self.flight();
         self.totals.flight_max = self.totals.flight_max.max(flight);
         if !self.one_way {
+            self.bound_window(sent);
             self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
+            // elsewhere, and without timestamps, when an ACK came to the sender is not known well enough
+            let dated = self.vantage == Vantage::Sender || self.timestamps;
+            match self.episodes.phase {
+                Phase::Open if dated => self.rounds.window_reached(flight),
+                Phase::Open => {}
+                _ => self.rounds.disturbed(),
+            }
+        }
+    }
+
+    /// What an ACK let go had been waiting for it: before, the window was full. What comes at another time waited for the
+    /// application, or was paced, and says nothing.
+    fn bound_window(&mut self, sent: &Sent) {
+        if self.vantage != Vantage::Sender {
+            return;
+        }
+        if self.order > 0 && sent.time_ns - self.last_ack_ns > PROMPT_NS {
+            self.rounds.unclocked();
+            return;
+        }
+        let Some((full, room)) = self.held_back.take() else {
+            return;
+        };
+        if room {
+            self.rounds.window_full(full, self.last_ack_ns);
+        } else {
+            self.rounds.unclocked();
         }
     }
 
@@ -276,6 +310,7 @@ impl Sender {
         if !self.one_way {
             let flight = self.flight();
             self.rounds.sent(sent.time_ns, count, true, self.nxt, flight);
+            self.rounds.disturbed();
         }
         reason
     }
@@ -284,6 +319,14 @@ impl Sender {
         self.one_way = false;
         self.tick(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
+        if ack.ack > self.una {
+            let undisturbed = self.episodes.phase == Phase::Open && self.duplicate_acks == 0;
+            let outstanding = f64::from(self.outstanding);
+            let room = self
+                .window_segments()
+                .is_some_and(|window| outstanding + WINDOW_ROOM <= window);
+            self.held_back = undisturbed.then_some((flight_before, room));
+        }
         self.on_sack(ack);
         let same_sack =
             self.sack && std::mem::replace(&mut self.last_sack, (ack.sack, ack.sack_len)) == (ack.sack, ack.sack_len);

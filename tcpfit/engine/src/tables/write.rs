@@ -135,6 +135,8 @@ table!(RoundRow, |row| {
     phase: Phase = row.phase,
     limited: bool = row.limited,
     idle_s: f64 = row.idle_s,
+    cwnd_low: f64 = row.cwnd_low,
+    cwnd_high: f64 = row.cwnd_high,
 });
 
 table!(Segment, |row| {
