@@ -133,6 +133,7 @@ FLOWS = (
     Column("window_scale_high", pl.UInt8(), "bits", "largest shift that they allow; where both are equal it is used"),
     Column("sack_permitted", BOOL, "", "both ends permitted SACK, or SACK blocks were seen; null if not known"),
     Column("timestamps", BOOL, "", "TCP timestamps in use"),
+    Column("stamp_tick_s", F64, "s", "tick of the data sender's timestamp clock (RFC 7323, 5.4); null if not known"),
     Column("ecn", BOOL, "", "ECN negotiated; null if the SYNs were not seen"),
     Column("offload", BOOL, "", "super-segments longer than the SMSS were seen"),
     Column("acks_seen", BOOL, "", "ACKs of the data are in the capture"),
@@ -237,6 +238,8 @@ EVENTS = (
         "",
         "of a loss_event: it ended in a timeout (null without ACKs); of a recovery: a timeout broke it off; null otherwise",
     ),
+    Column("replayed_s", F64, "s", "timeout: the timer as Linux would have set it (see rto_s), backed off; null otherwise"),
+    Column("replayed_rfc_s", F64, "s", "timeout: the timer as RFC 6298 would have set it, backed off; null otherwise"),
 )
 
 ROUNDS = (

@@ -11,10 +11,11 @@ import polars as pl
 from tcpfit.parameters import burst, growth, growth_rate, loss_rate, reorder, rtt, timeout, window
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.growth import FAMILIES
+from tcpfit.parameters.hosts import hosts
 from tcpfit.parameters.intervals import Estimate
 from tcpfit.parameters.table import NAME, NAMES, PARAMETERS
 
-__all__ = ["FAMILIES", "NAME", "NAMES", "PARAMETERS", "estimate", "estimates", "families"]
+__all__ = ["FAMILIES", "NAME", "NAMES", "PARAMETERS", "estimate", "estimates", "families", "hosts"]
 
 
 def families(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:

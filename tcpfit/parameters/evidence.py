@@ -52,9 +52,9 @@ class Evidence:
 
     @property
     def two_way(self) -> NDArray[np.bool_]:
-        """Which flows have both their data and the ACKs of it in the capture."""
-        both: NDArray[np.bool_] = (self.column("acks_seen") > 0) & (self.column("data_segments") > 0)
-        return both
+        """Which flows have both their data and the ACKs of it in the capture: a flight is known of them."""
+        known: NDArray[np.bool_] = np.isfinite(self.column("flight_max"))
+        return known
 
     @cached_property
     def rounds(self) -> Rows:

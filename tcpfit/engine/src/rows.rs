@@ -108,6 +108,8 @@ pub struct EventRow {
     pub confidence: f64,
     pub value: Option<f64>,
     pub timeout_follows: Option<bool>,
+    pub replayed_s: Option<f64>,
+    pub replayed_rfc_s: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -154,6 +156,7 @@ pub struct FlowRow {
     pub timestamps: bool,
     pub ecn: Option<bool>,
     pub offload: bool,
+    pub stamp_tick_s: Option<f64>,
     pub acks_seen: bool,
     /// Nothing of one end is in the capture; no column.
     pub one_way: bool,

@@ -27,6 +27,8 @@ const TIMER_SHARE: f64 = 0.85;
 const TIMER_ROUND_TRIPS: f64 = 1.02;
 /// No timer runs shorter than this on any stack in use (RFC 6298 asks for 1 s, Linux takes 200 ms, FreeBSD 30 ms).
 pub const SHORTEST_TIMER_S: f64 = 0.15;
+/// Doublings of the timer that still tell anything.
+const LARGEST_BACKOFF: u32 = 16;
 /// Least timer that RFC 6298 (2.4) asks for.
 const RFC_FLOOR_S: f64 = 1.0;
 /// In recovery a resend without an ACK for this long was not answered to one.
@@ -360,6 +362,9 @@ impl Sender {
                 *timer_s + (q.timer_s - *timer_s) / 4.0
             };
         }
+        // RFC 6298, 5.5
+        let backed_off = f64::from(self.episodes.backoff.min(LARGEST_BACKOFF)).exp2();
+        let replayed = self.rtt.srtt_s > 0.0;
         sink.event(EventRow {
             flow: self.flow,
             time_ns: sent.time_ns,
@@ -381,6 +386,8 @@ impl Sender {
             },
             value: Some(q.timer_s),
             timeout_follows: None,
+            replayed_s: replayed.then(|| self.rtt.rto_s() * backed_off),
+            replayed_rfc_s: replayed.then(|| self.rtt.rfc_rto_s() * backed_off),
         });
         self.close_episode(sent.time_ns, true, sink);
         self.open_episode(Phase::Loss, sent, q, Reason::Rto);
@@ -404,6 +411,8 @@ impl Sender {
             confidence: if q.head { 0.7 } else { 0.9 },
             value: Some(q.timer_s),
             timeout_follows: None,
+            replayed_s: None,
+            replayed_rfc_s: None,
         });
     }
 
@@ -426,6 +435,8 @@ impl Sender {
             confidence: if reason == Reason::Unknown { 0.0 } else { 0.9 },
             value: q.map(|q| (sent.time_ns - q.last.time_ns) as f64 / 1e9),
             timeout_follows: None,
+            replayed_s: None,
+            replayed_rfc_s: None,
         });
     }
 
@@ -467,6 +478,8 @@ impl Sender {
             confidence: 0.9,
             value: Some((time_ns - opened.time_ns).max(0) as f64 / 1e9),
             timeout_follows: Some(broken),
+            replayed_s: None,
+            replayed_rfc_s: None,
         });
     }
 }

@@ -375,6 +375,8 @@ impl Fates {
             confidence,
             value: None,
             timeout_follows: None,
+            replayed_s: None,
+            replayed_rfc_s: None,
         });
     }
 

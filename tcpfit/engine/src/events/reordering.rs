@@ -68,6 +68,8 @@ impl Reordering {
             confidence: late.confidence,
             value: Some(late.late_s),
             timeout_follows: None,
+            replayed_s: None,
+            replayed_rfc_s: None,
         });
         match &mut self.open {
             Some(event)
@@ -106,6 +108,8 @@ impl Reordering {
             confidence: event.first.confidence.min(event.last.confidence),
             value: Some(event.last.late_s),
             timeout_follows: None,
+            replayed_s: None,
+            replayed_rfc_s: None,
         });
     }
 }

@@ -279,6 +279,8 @@ impl Arrivals {
             confidence: 0.95,
             value: None,
             timeout_follows: None,
+            replayed_s: None,
+            replayed_rfc_s: None,
         });
     }
 

@@ -361,6 +361,8 @@ impl Connection {
                 confidence: 0.95,
                 value: Some(*since_s),
                 timeout_follows: None,
+                replayed_s: None,
+                replayed_rfc_s: None,
             });
         }
     }
@@ -627,6 +629,7 @@ impl Connection {
             timestamps: flow.timestamps,
             ecn: syns.map(|(a, b)| a.ecn && b.ecn),
             offload: flow.offload,
+            stamp_tick_s: (own.stamps.tick_ns > 0).then_some(own.stamps.tick_ns as f64 / 1e9),
             acks_seen: flow.acks_seen,
             one_way: !peer.seen,
             early_acks: (flow.early.segments, flow.early.longest_ns),
@@ -782,6 +785,8 @@ impl Flow {
             confidence: 0.9,
             value: None,
             timeout_follows: None,
+            replayed_s: None,
+            replayed_rfc_s: None,
         });
     }
 
@@ -858,6 +863,8 @@ impl Flow {
             confidence: 1.0,
             value: Some((time_ns - start_ns) as f64 / 1e9),
             timeout_follows: None,
+            replayed_s: None,
+            replayed_rfc_s: None,
         });
     }
 

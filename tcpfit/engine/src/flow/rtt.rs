@@ -27,6 +27,8 @@ pub struct Rtt {
     deviation_s: f64,
     deviation_max_s: f64,
     variance_s: f64,
+    /// RTTVAR as RFC 6298 (2.3) writes it, renewed with every sample.
+    rfc_variance_s: f64,
     /// The variance is looked at again when this sequence number is acknowledged.
     round_end: u64,
     /// The first samples; the histogram takes over from them, since most flows have few.
@@ -45,6 +47,7 @@ impl Default for Rtt {
             deviation_s: 0.0,
             deviation_max_s: 0.0,
             variance_s: 0.0,
+            rfc_variance_s: 0.0,
             round_end: 0,
             few: [0.0; FEW],
             histogram: None,
@@ -65,6 +68,7 @@ impl Rtt {
         self.srtt_s = rtt_s;
         self.deviation_s = 2.0 * rtt_s;
         self.variance_s = self.deviation_s.max(VARIANCE_FLOOR_S);
+        self.rfc_variance_s = rtt_s / 2.0;
         self.deviation_max_s = self.variance_s;
     }
 
@@ -104,6 +108,7 @@ impl Rtt {
             return;
         }
         let error = rtt_s - self.srtt_s;
+        self.rfc_variance_s += (error.abs() - self.rfc_variance_s) / 4.0;
         self.srtt_s += error / 8.0;
         let mut grown = error.abs() - self.deviation_s / 4.0;
         if error < 0.0 && grown > 0.0 {
@@ -130,6 +135,11 @@ impl Rtt {
         } else {
             self.srtt_s + self.variance_s.max(VARIANCE_FLOOR_S)
         }
+    }
+
+    /// The timer as RFC 6298 writes it, with its floor of a second (2.4).
+    pub fn rfc_rto_s(&self) -> f64 {
+        (self.srtt_s + 4.0 * self.rfc_variance_s).max(INITIAL_RTO_S)
     }
 
     pub fn mean_s(&self) -> Option<f64> {
@@ -183,6 +193,7 @@ mod tests {
             rtt.sample(0.1, i * 10, i * 10 + 5);
         }
         assert!((rtt.rto_s() - 0.3).abs() < 1e-3);
+        assert_eq!(rtt.rfc_rto_s(), 1.0);
         let p95 = rtt.quantile_s(0.95).unwrap();
         assert!((0.1..0.1031).contains(&p95));
     }

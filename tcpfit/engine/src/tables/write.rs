@@ -62,6 +62,7 @@ table!(FlowRow, |row| {
     window_scale_high: u8 = row.window_scale_high,
     sack_permitted: bool = row.sack_permitted,
     timestamps: bool = row.timestamps,
+    stamp_tick_s: f64 = row.stamp_tick_s,
     ecn: bool = row.ecn,
     offload: bool = row.offload,
     acks_seen: bool = row.acks_seen,
@@ -117,6 +118,8 @@ table!(EventRow, |row| {
     confidence: f64 = row.confidence,
     value: f64 = row.value,
     timeout_follows: bool = row.timeout_follows,
+    replayed_s: f64 = row.replayed_s,
+    replayed_rfc_s: f64 = row.replayed_rfc_s,
 });
 
 table!(RoundRow, |row| {
