@@ -10,11 +10,12 @@ growth must agree (b, rounds a segment):
     below 0.60 reno        0.60 to 0.82 and b above 1.4 cubic        above 0.82 and b above 3 bbr
 
 Confidence is the share of the bootstrap medians (over the episodes) that fall in the same class, times n/(n + 2);
-where less than 0.8 of them do, or with fewer episodes, the family is `unknown`.
+where less than 0.8 of them do, or with fewer episodes, the family is `unknown`. So is one that would be bbr away from
+the sender without timestamps, where the flight is an estimate that may miss a fall.
 **Departures**: the flight is a lower bound of the window; a sender that had nothing to send shows a deeper fall. With
 a delayed ACK counted per ACK (b = 2) and few segments in flight, Reno can look like CUBIC. A CUBIC window well above
 the friendly region grows faster than b = 1.4 and stays `unknown`.
-**Validation**: tests/parameters/test_growth.py.
+**Validation**: tests/parameters/test_growth.py; the matrix over the traces with truth is in docs/parameters.md.
 """
 
 from __future__ import annotations
@@ -54,7 +55,9 @@ def families(evidence: Evidence) -> pl.DataFrame:
     cubic = _median_below(owner, factor, CUBIC_BELOW, n) - reno
     share = np.stack([reno, cubic, 1 - reno - cubic])
     family = np.where(middle < RENO_BELOW, 0, np.where(middle < CUBIC_BELOW, 1, 2))
-    agrees = np.stack([np.ones(len(n), np.bool_), growth <= SLOW, growth <= FLAT])
+    # a flight that does not fall can be the capture point's error where nothing dates the ACKs that the sender had
+    dated = np.asarray(evidence.flows["vantage"].cast(pl.String) == "sender") | (evidence.column("timestamps") > 0)
+    agrees = np.stack([np.ones(len(n), np.bool_), growth <= SLOW, (growth <= FLAT) & dated])
     at = family, np.arange(len(n))
     known = (n >= EPISODES) & (share[at] >= SURE) & agrees[at]
     names = np.where(known, np.array(["reno", "cubic", "bbr"])[family], "unknown").tolist()

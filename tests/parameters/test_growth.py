@@ -52,6 +52,13 @@ def test_a_flight_that_losses_do_not_change_is_bbrs() -> None:
     assert "bbr" == family(steady_flight(spurious=False))["family"]
 
 
+def test_a_flight_away_from_the_sender_needs_timestamps_to_be_bbrs() -> None:
+    flows, events, rounds = steady_flight(spurious=False)
+    away = flows.with_columns(pl.lit("receiver").cast(flows.schema["vantage"]).alias("vantage"))
+    assert "unknown" == family((away, events, rounds))["family"]
+    assert "bbr" == family((away.with_columns(timestamps=True), events, rounds))["family"]
+
+
 def test_spurious_recoveries_show_no_family() -> None:
     assert ("unknown", 0) == (lambda f: (f["family"], f["episodes"]))(family(steady_flight(spurious=True)))
 
