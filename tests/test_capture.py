@@ -167,7 +167,9 @@ def several_sections() -> bytes:
 def test_pcapng_sections_and_interfaces(write):
     capture, segments = segments_of(write(several_sections()))
     assert ["EN10MB", "RAW", "LINUX_SLL2"] == capture["link_types"]
-    assert ("pcapng", 3, 7, []) == tuple(capture[k] for k in ("format", "packets", "interface_drops", "warnings"))
+    assert ("pcapng", 3, 7) == tuple(capture[k] for k in ("format", "packets", "interface_drops"))
+    # the second section begins at another time
+    assert ["frame 3: "] == [warning[:9] for warning in capture["warnings"]]
     assert [100 * 10**9 + 1, 150 * 10**9, 7000] == segments["time_ns"].to_list()
     assert [2, 0, 1] == segments["direction"].to_list()
 
@@ -284,7 +286,7 @@ def test_every_truncation_is_read_up_to_there(write):
             except CaptureError as error:
                 assert "\n" not in str(error)
             else:
-                assert len(capture["warnings"]) <= 1
+                assert sum("the capture ends here" in warning for warning in capture["warnings"]) <= 1
 
 
 def test_damaged_compressed_data_is_read_up_to_there(write):
@@ -292,8 +294,7 @@ def test_damaged_compressed_data_is_read_up_to_there(write):
     compressed = gzip.compress(data)
     capture, _ = segments_of(write(compressed[: len(compressed) // 2]))
     assert 100 < capture["packets"] < 2000
-    assert 1 == len(capture["warnings"])
-    assert "gzip" in capture["warnings"][0]
+    assert ["gzip" in warning for warning in capture["warnings"]].count(True) == 1
 
 
 def test_an_absurd_length_ends_the_capture(write):
@@ -373,7 +374,7 @@ def test_selection_is_the_same_for_captures_and_segments(write, keywords, frames
     tracker.push(segments_of(path)[1])
     result = tracker.finish()
     assert segments.equals(engine.frames(result)["segments"])
-    assert {"tcp_segments": len(frames)} == result.capture
+    assert {"tcp_segments": len(frames), "warnings": []} == result.capture
 
 
 def test_arguments_outside_their_domain(write):

@@ -3,6 +3,8 @@
 
 use crate::rows::FlowRow;
 
+/// Segments that a sender may send before the first ACK comes (RFC 6928): a capture may end there.
+const INITIAL_WINDOW: u64 = 10;
 /// Data after their ACK in a flow that are no chance: a segment the capture missed may be sent again for nothing.
 const EARLY: u64 = 3;
 
@@ -17,14 +19,14 @@ pub fn sentences(flows: &[FlowRow]) -> Vec<String> {
         }
     };
     let mut sentences = Vec::new();
-    let without_acks = count(&|row| row.data_segments > 0);
+    let without_acks = count(&|row| row.data_segments > INITIAL_WINDOW);
     if without_acks > 0 {
         sentences.push(format!(
             "the capture has the data but not the ACKs of {}: round trips, windows and most causes are not known there",
             named(without_acks)
         ));
     }
-    let without_data = count(&|row| row.acks_seen);
+    let without_data = count(&|row| row.acks_seen && row.acked_bytes > INITIAL_WINDOW * u64::from(row.smss_bytes));
     if without_data > 0 {
         sentences.push(format!(
             "the capture has the ACKs but not the data of {}: there only what the receiver showed is known",
