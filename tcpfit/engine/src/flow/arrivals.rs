@@ -47,7 +47,8 @@ struct Missing {
 #[derive(Clone, Copy, Debug)]
 struct Silence {
     start_ns: i64,
-    length_ns: i64,
+    /// When the timer was last started.
+    timer_ns: i64,
     /// Long enough for the retransmission timer.
     timer: bool,
     /// Expiries before the one that sent the segment.
@@ -342,8 +343,8 @@ impl Arrivals {
             }
             return;
         };
-        let expiries = silence.lost_expiries.min(spare);
         let (asked, below) = sender.asked_for(passing.left);
+        let expiries = silence.lost_expiries.min(spare);
         let asked = asked.min(spare - expiries);
         for _ in 0..asked {
             // a fast retransmit that was lost is why the timer had to run out
@@ -378,9 +379,10 @@ impl Arrivals {
         sink: &mut dyn Sink,
     ) {
         let Some((left, right)) = sender.head() else { return };
-        let first_ns = silence.length_ns as f64 / (2f64.powi(count as i32 + 1) - 1.0);
+        let length_ns = passing.time_ns - silence.timer_ns;
+        let first_ns = length_ns as f64 / (2f64.powi(count as i32 + 1) - 1.0);
         for k in 1..=count {
-            let time_ns = silence.start_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
+            let time_ns = silence.timer_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
             let index = self.skipped.pop_front();
             self.remember(index, left, time_ns, passing, sender);
             sender.send_again(&Sent::unseen(left, right, time_ns), sink);
@@ -390,18 +392,21 @@ impl Arrivals {
     /// Whether nothing happened for so long before `passing` that a probe or the timer must have sent it.
     fn silence(&self, passing: &Passing, sender: &Sender) -> Option<Silence> {
         let start_ns = sender.last_sent_ns.max(sender.last_advance_ns);
-        let length_ns = passing.time_ns - start_ns;
-        let (length_s, srtt_s) = (length_ns as f64 / 1e9, sender.rtt.srtt_s);
+        let (length_s, srtt_s) = ((passing.time_ns - start_ns) as f64 / 1e9, sender.rtt.srtt_s);
         if sender.order == 0 || srtt_s == 0.0 {
             return None;
         }
         let timer = length_s >= SHORTEST_TIMER_S.max(TIMER_ROUND_TRIPS * srtt_s);
         let probe = sender.sack && length_s >= PROBE_ROUND_TRIPS * srtt_s;
-        (timer || probe).then(|| Silence {
-            start_ns,
-            length_ns,
-            timer,
-            lost_expiries: sender.episodes.expiries(length_s, sender.rtt.rto_s()).saturating_sub(1),
+        (timer || probe).then(|| {
+            let timer_ns = sender.timer_start_ns();
+            let timer_s = (passing.time_ns - timer_ns) as f64 / 1e9;
+            Silence {
+                start_ns,
+                timer_ns,
+                timer,
+                lost_expiries: sender.episodes.expiries(timer_s, sender.rtt.rto_s()).saturating_sub(1),
+            }
         })
     }
 
@@ -586,6 +591,15 @@ impl Sender {
             .units
             .front()
             .filter(|u| u.left == left && u.resent.is_none());
+        if self.phase() == Phase::Loss && !self.sack {
+            // partial ACKs after the timer let go what was outstanding then, one after the other (RFC 5681, 3.1)
+            let again = self
+                .board
+                .units
+                .iter()
+                .filter(|u| !self.episodes.has_resent(u) && u.left < self.episodes.recover);
+            return (again.count(), self.nxt);
+        }
         let Some(head) = head.filter(|_| self.phase() == Phase::Open) else {
             return (0, left);
         };

@@ -419,11 +419,13 @@ impl Sender {
             if let Some(sent_ns) = oldest {
                 let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
                 self.rtt.sample(rtt_s, self.una, self.nxt);
+                self.episodes.on_sample();
                 self.rounds.sample(rtt_s);
             }
         } else if let Some(sent_ns) = echoed {
             self.rtt
                 .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+            self.episodes.on_sample();
         }
         let bytes = ack.ack - from;
         self.totals.acks += 1;
@@ -488,6 +490,13 @@ impl Sender {
         self.fates.finish(sink);
         self.reordering.close(sink);
         self.rounds.finish(self.episodes.phase, sink);
+    }
+
+    /// When the retransmission timer was last started: by an ACK that moved the left edge, or with the head of what is
+    /// outstanding (RFC 6298, 5.1 to 5.3).
+    pub fn timer_start_ns(&self) -> i64 {
+        let head_ns = self.board.units.front().map_or(i64::MIN / 2, |u| u.last().time_ns);
+        self.last_advance_ns.max(head_ns)
     }
 
     pub fn phase(&self) -> Phase {
