@@ -83,9 +83,9 @@ here every packet is compared. Nothing was tuned for this page.
   tracepoints (they agree with its counters) or from the simulator. An event that is said and one that happened are
   paired if they are at most a round trip apart (the mean smoothed one of the flow), nearest first, each in one pair at
   most. At the receiver an event is put at the time when it can show there: as much later as the next transmission that
-  arrived was under way. Where none arrived any more it leaves no trace there and is not asked for; nor is a timer of the
-  first SYN, before which nothing had come. *Precision* is the share of the said events that are in a pair, *recall* that
-  of the true ones. Fast retransmits of Tahoe, which has no fast recovery, are left out.
+  arrived was under way. Where none arrived any more it leaves no trace there and is not asked for; nor is a timer of
+  the first SYN, before which nothing had come. *Precision* is the share of the said events that are in a pair,
+  *recall* that of the true ones. Fast retransmits of Tahoe, which has no fast recovery, are left out.
 - **tshark** flags packets (`tcp.analysis.*`). Retransmission, fast and spurious retransmission are read as
   retransmission, out-of-order as reordering; it has no word for a copy. At the sender its flags are read thus: a
   transmission was lost if the next one of its bytes is flagged retransmission or fast retransmission, and not spurious.
