@@ -24,6 +24,8 @@ const REPEATED_SYNS: usize = 16;
 const SYN_TIMER_S: f64 = 0.1;
 /// Keep-alive timers count in seconds.
 const KEEP_ALIVE_NS: i64 = 1_000_000_000;
+/// A FIN that comes again sooner is a copy by the path or the capture, not one that the sender sent again.
+const FIN_COPY_NS: i64 = 10_000_000;
 
 /// What the connection's owner provides: numbers for new flows and the user's settings.
 pub struct Numbers {
@@ -38,10 +40,11 @@ struct End {
     unwrap: Option<Unwrap>,
     syn: Option<Syn>,
     fin: bool,
-    /// Time of the last SYN or SYN-ACK.
+    /// Time of the last SYN or SYN-ACK, and its frame.
     syn_ns: i64,
-    /// SYNs that the timer sent again, and how long it ran.
-    repeated_syns: Vec<(Segment, f64)>,
+    syn_frame: u64,
+    /// SYNs that the timer sent again, how long it ran, and the frame of the one before.
+    repeated_syns: Vec<(Segment, f64, u64)>,
     /// The last packet of the end.
     last: LastPacket,
     direction: Option<Box<Flow>>,
@@ -117,6 +120,8 @@ struct Flow {
     zero_window: Option<(i64, u64)>,
     /// When the window opened again, as seen at the capture point.
     opened_ns: i64,
+    /// The last FIN without data.
+    fin: Option<Passing>,
     zero_windows: u64,
 }
 
@@ -263,6 +268,7 @@ impl Connection {
             incomplete: o.incomplete,
         });
         self.ends[end].syn_ns = segment.time_ns;
+        let earlier = std::mem::replace(&mut self.ends[end].syn_frame, segment.frame);
         if answer {
             self.synack_seen = self.client == Some(1 - end);
         } else {
@@ -271,7 +277,7 @@ impl Connection {
         self.ends[end].before_data(segment);
         let end = &mut self.ends[end];
         if again && since_s > SYN_TIMER_S && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
-            end.repeated_syns.push((*segment, since_s));
+            end.repeated_syns.push((*segment, since_s, earlier));
         }
     }
 
@@ -282,7 +288,7 @@ impl Connection {
             return;
         };
         flow.sender.episodes.timeouts += repeated.len() as u64;
-        for (n, (syn, since_s)) in repeated.iter().enumerate() {
+        for (n, (syn, since_s, earlier)) in repeated.iter().enumerate() {
             sink.event(EventRow {
                 flow: flow.sender.flow,
                 time_ns: syn.time_ns,
@@ -291,7 +297,7 @@ impl Connection {
                 left: 0,
                 right: 1,
                 frame: Some(syn.frame),
-                cause_frame: None,
+                cause_frame: Some(*earlier),
                 segments: n as u32,
                 flight: 0.0,
                 phase: Phase::Open,
@@ -418,6 +424,7 @@ impl Connection {
             acks_seen: false,
             zero_window: None,
             opened_ns: i64::MIN / 2,
+            fin: None,
             zero_windows: 0,
         }));
     }
@@ -453,7 +460,7 @@ impl Connection {
     pub fn finish(&mut self, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.release(numbers, sink);
         for end in 0..2 {
-            if let (None, Some(&(syn, _))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
+            if let (None, Some(&(syn, ..))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
                 // an attempt that brought no data is a flow of expiries
                 self.open_flow(end, &syn, numbers);
                 self.syn_expiries(end, sink);
@@ -577,7 +584,7 @@ impl Flow {
             if self.is_empty_probe(&passing, segment) {
                 self.probe_event(&passing, sink);
             } else if segment.has(flags::FIN) {
-                self.arrivals.on_fin(passing, &mut self.sender, sink);
+                self.on_fin(passing, sink);
             }
             return;
         }
@@ -598,6 +605,31 @@ impl Flow {
         }
         self.last_ns = self.last_ns.max(segment.time_ns);
         self.arrivals.on_data(passing, &mut self.sender, sink);
+    }
+
+    /// A FIN without data. It takes a sequence number and is sent again like data (RFC 9293, 3.4), but is no data segment.
+    fn on_fin(&mut self, passing: Passing, sink: &mut dyn Sink) {
+        self.arrivals.on_fin(passing, &mut self.sender, sink);
+        let earlier = self.fin.replace(passing).filter(|fin| fin.left == passing.left);
+        let Some(earlier) = earlier.filter(|fin| passing.time_ns - fin.time_ns > FIN_COPY_NS) else {
+            return;
+        };
+        sink.event(EventRow {
+            flow: self.sender.flow,
+            time_ns: passing.time_ns,
+            kind: Kind::Retransmission,
+            reason: Reason::Fin,
+            left: offset(passing.left),
+            right: offset(passing.right),
+            frame: Some(passing.frame),
+            cause_frame: Some(earlier.frame),
+            segments: 0,
+            flight: self.sender.flight(),
+            phase: self.sender.phase(),
+            confidence: 0.9,
+            value: Some((passing.time_ns - earlier.time_ns) as f64 / 1e9),
+            timeout_follows: None,
+        });
     }
 
     /// Keep-alive (RFC 9293, 3.8.4) or zero-window probe (3.8.6.1): one byte that carries nothing new or nothing wanted.
