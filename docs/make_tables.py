@@ -47,6 +47,7 @@ def page() -> str:
         parts += [f"| `{c.name}` | {_dtype(c.dtype)} | {c.unit} | {_cell(c.meaning)} |\n" for c in columns]
     parts.append("\n## Words\n")
     parts.append("\n### vantage\n\n" + _list(schema.VANTAGE.items()))
+    parts.append("\n### feedback of ECN\n\n" + _list(schema.FEEDBACK.items()))
     parts.append("\n### kind of an event\n\n" + _list(schema.KINDS.items()))
     parts.append("\n### reason of an event\n\n" + _list(schema.REASONS.items()))
     parts.append("\n### phase of the sender\n\n" + _list(schema.PHASES.items()))

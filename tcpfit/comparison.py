@@ -51,6 +51,8 @@ NOT_OF_PACKETS = {
     "timeout": "but for SYNs: its resend is compared",
     "tail_loss_probe": "its resend is compared",
     "reorder_event": "late segments together",
+    "ecn_mark": "marks together",
+    "ecn_response": "tshark has fields for the flags, no word for what they mean",
 }
 """Kinds of tcpfit's events that tshark has no flag for."""
 

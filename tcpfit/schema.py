@@ -36,6 +36,8 @@ KINDS = {
     "duplicate": "a copy made by the network or by the capture",
     "zero_window": "a period in which the receiver advertised no window (RFC 9293, 3.8.6.1)",
     "probe": "a keep-alive or zero-window probe, kept out of loss and RTT (RFC 9293, 3.8.4 and 3.8.6.1)",
+    "ecn_mark": "the congestion marks of one window; they are no losses (RFC 3168, 6.1.2; RFC 9768)",
+    "ecn_response": "the sender says that it has reduced its window (RFC 3168, 6.1.2)",
 }
 
 REASONS = {
@@ -69,7 +71,17 @@ REASONS = {
     "keep-alive": "a keep-alive (RFC 9293, 3.8.4)",
     "window-probe": "a zero-window probe (RFC 9293, 3.8.6.1)",
     "advertised": "the receiver advertised it",
+    "ce": "data passed marked CE; marks within one round trip of the first (RFC 3168, 5; RFC 5348, 5.2)",
+    "ece": "ACKs with ECE, up to the data outstanding at the first of them (RFC 3168, 6.1.2 and 6.1.3)",
+    "ace": "the counter in the ACKs moved, up to the data outstanding at the first of them (RFC 9768, 3.2.2)",
+    "cwr": "data with the CWR flag (RFC 3168, 6.1.2)",
     "unknown": "nothing in the capture shows the cause",
+}
+
+FEEDBACK = {
+    "none": "ECN was not negotiated",
+    "classic": "ECE until CWR comes (RFC 3168, 6.1)",
+    "accurate": "a counter of marked packets in AE, CWR and ECE (RFC 9768, 3.2.2)",
 }
 
 PHASES = {
@@ -130,6 +142,12 @@ FLOWS = (
     Column("sack_permitted", BOOL, "", "both ends permitted SACK, or SACK blocks were seen; null if not known"),
     Column("timestamps", BOOL, "", "TCP timestamps in use"),
     Column("ecn", BOOL, "", "ECN negotiated; null if the SYNs were not seen"),
+    Column(
+        "ecn_feedback",
+        _vocabulary(FEEDBACK),
+        "",
+        "how the receiver echoes marks, by the flags of SYN and SYN-ACK; null if they were not seen",
+    ),
     Column("offload", BOOL, "", "super-segments longer than the SMSS were seen"),
     Column("acks_seen", BOOL, "", "the reverse direction is in the capture"),
     Column("closed", BOOL, "", "FIN or RST was seen"),
@@ -163,6 +181,18 @@ FLOWS = (
     Column("reordered_segments", U64, "segments", "segments that arrived after a later-sent one"),
     Column("duplicated_segments", U64, "segments", "copies made by the network or the capture"),
     Column("zero_window_episodes", U64, "", "periods with no window advertised"),
+    Column("ce_segments", U64, "segments", "data segments that passed marked CE; marks behind the capture do not show"),
+    Column("ece_acks", U64, "", "ACKs with ECE where feedback is classic; null if the SYNs were not seen"),
+    Column(
+        "ace_marks", U64, "", "marked packets by the ACKs' counter where feedback is accurate; null if not known"
+    ),
+    Column(
+        "mark_events",
+        U64,
+        "",
+        "windows with marks, as the sender was told; without ACKs or SYNs as they passed; null if neither shows",
+    ),
+    Column("cwr_segments", U64, "segments", "data with CWR where feedback is classic; null if not known"),
     Column("missing_segments", U64, "segments", "acknowledged but never seen: lost by the capture, not by the network"),
     Column("acks", U64, "", "ACKs that advanced the left edge"),
     Column("duplicate_acks", U64, "", "duplicate ACKs (RFC 5681, 2)"),
@@ -206,7 +236,7 @@ EVENTS = (
         "segments",
         U32,
         "segments",
-        "segments concerned: of a loss_event its losses, of a recovery its resends, of a timeout the back-off (0 first), of a reordering its extent, of a reorder_event its depth d",
+        "segments concerned: of a loss_event its losses, of a recovery its resends, of a timeout the back-off (0 first), of a reordering its extent, of a reorder_event its depth d, of an ecn_mark its marks (ece: at least one)",
     ),
     Column(
         "flight",
@@ -225,13 +255,19 @@ EVENTS = (
         "value",
         F64,
         "s",
-        "retransmission: since the previous transmission; loss: the RTT then; loss_event, recovery, zero_window: length; timeout, tail_loss_probe: the timer; reordering: late time; reorder_event: late time of its last segment",
+        "retransmission: since the previous transmission; loss: the RTT then; loss_event, recovery, zero_window: length; timeout, tail_loss_probe: the timer; reordering: late time; reorder_event: late time of its last segment; ecn_mark: length",
     ),
     Column(
         "timeout_follows",
         BOOL,
         "",
         "of a loss_event: it ended in a timeout; of a recovery: a timeout broke it off; null otherwise",
+    ),
+    Column(
+        "order",
+        U64,
+        "segments",
+        "of a loss or loss_event: segments the flow had sent before this transmission; pieces of a super-segment share it",
     ),
 )
 

@@ -60,6 +60,7 @@ def estimates(evidence: Evidence) -> dict[str, Estimate]:
         "p": loss_rate.p(evidence),
         "p_indication": loss_rate.p_indication(evidence),
         "q_tilde": loss_rate.q_tilde(evidence),
+        "p_mark": loss_rate.p_mark(evidence),
         "q": burst.q(evidence),
         "m": burst.m(evidence),
         "rtt": mean_rtt,

@@ -1,8 +1,9 @@
-"""Loss rates: p, p_indication and q_tilde, each per segment sent.
+"""Loss rates p, p_indication and q_tilde and the rate of congestion marks p_mark, each per segment sent.
 
 The papers differ in what they call p. `p` counts loss events, the losses within one round trip of the first (Parvez et
 al., section II; RFC 5348, 5.2); `p_indication` counts what the congestion window felt, fast recoveries and series of
-timeouts (Padhye et al. 1998, section II-B); `q_tilde` counts lost segments (Parvez et al., eq 30).
+timeouts (Padhye et al. 1998, section II-B); `q_tilde` counts lost segments (Parvez et al., eq 30). `p_mark` counts
+windows with congestion marks, which are no losses (RFC 3168, 6.1.2); no model takes it yet.
 
 **Symbols**: events from `flows.loss_events` and the kinds recovery and timeout, losses from `flows.lost_segments`, all
 over `flows.sent_segments` (retransmissions included; at a receiver, arrived plus lost).
@@ -30,6 +31,16 @@ def p(evidence: Evidence) -> Estimate:
 def p_indication(evidence: Evidence) -> Estimate:
     """Fast recoveries plus series of timeouts, per segment sent."""
     return _rate(evidence, evidence.count(evidence.of("recovery")) + evidence.count(evidence.first_timeouts))
+
+
+def p_mark(evidence: Evidence) -> Estimate:
+    """Windows with congestion marks per segment sent; NaN where marks cannot show."""
+    count, sent = evidence.column("mark_events"), evidence.column("sent_segments")
+    low, high = poisson_interval(np.nan_to_num(count))
+    known = np.isfinite(count) & (sent > 0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value, low, high = (np.where(known, x / sent, np.nan) for x in (count, low, high))
+    return Estimate(value, low, np.minimum(high, 1.0), np.nan_to_num(count).astype(np.int64))
 
 
 def q_tilde(evidence: Evidence) -> Estimate:

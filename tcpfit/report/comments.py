@@ -30,6 +30,8 @@ CAUSES = {
     "reorder_event": "overtaken by frame {}",
     "duplicate": "of frame {}",
     "zero_window": "until frame {}",
+    "ecn_mark": "of frame {}",
+    "ecn_response": "to frame {}",
 }
 """What `cause_frame` is of each kind."""
 

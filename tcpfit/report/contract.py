@@ -40,6 +40,11 @@ COUNTS = (
     "reordered_segments",
     "duplicated_segments",
     "zero_window_episodes",
+    "ce_segments",
+    "ece_acks",
+    "ace_marks",
+    "mark_events",
+    "cwr_segments",
 )
 
 OBSERVED = ("throughput_bps", "goodput_bps", "steady_goodput_bps", "transfer_time_s")
@@ -251,6 +256,7 @@ def _flow(
             "sack_permitted": row["sack_permitted"],
             "timestamps": row["timestamps"],
             "ecn": row["ecn"],
+            "ecn_feedback": row["ecn_feedback"],
         },
         "congestion_control": {"family": control.get("family", "unknown"), "confidence": control.get("confidence")},
         "counts": {name: row[name] for name in COUNTS} | {"timeout_sequences": series},

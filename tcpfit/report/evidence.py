@@ -25,6 +25,8 @@ CAUSES = {
     "duplicate": "the packet that it is a copy of",
     "zero_window": "the frame that opened the window again",
     "probe": "the frame before it",
+    "ecn_mark": "the first marked segment since the echoes before",
+    "ecn_response": "the ACK that first echoed the marks",
 }
 """What `cause_frame` is, by kind."""
 
@@ -41,6 +43,8 @@ SUBJECTS = {
     "duplicate": "the copy",
     "zero_window": "the frame that closed the window",
     "probe": "the probe",
+    "ecn_mark": "the first marked segment, or the first ACK that echoes it",
+    "ecn_response": "the data with CWR",
 }
 """What `frame` is, by kind."""
 
@@ -221,6 +225,13 @@ class Evidence:
             )
             if not covering.is_empty():
                 return [self._entry(covering["frame"][0], "the ACK that had covered the bytes before")]
+        if kind == "ecn_mark":
+            answers = self._analysis.events.filter(
+                pl.col("flow") == event["flow"],
+                pl.col("kind") == "ecn_response",
+                pl.col("cause_frame") == event["frame"],
+            )
+            return [self._entry(number, "the data whose CWR answers it") for number in answers["frame"]]
         if reason == "too-early":
             least = self._flow(event["flow"])["rtt_min_s"]
             texts.append(f"least round trip of the flow: {words.seconds(least)}")

@@ -333,6 +333,42 @@ RULES = {
             ("a window too small for a segment", "a field above 0; that is not counted here"),
         ),
     ),
+    "ce": Rule(
+        "A router on the path marked the segment CE in place of dropping it; marks within one round trip of the first "
+        "are one event.",
+        "RFC 3168, 5; RFC 5348, 5.2",
+        (
+            ("no mark but an old type of service", "a handshake that did not negotiate ECN; such marks are no event"),
+            ("several events", "more than one round trip between the marks"),
+        ),
+    ),
+    "ece": Rule(
+        "The receiver sets ECE on its ACKs from the first marked segment on, until the sender's CWR comes. The sender "
+        "answers once for all that was outstanding at the first of them.",
+        "RFC 3168, 6.1.2 and 6.1.3",
+        (
+            ("more than one marked segment", "a capture at the receiver (ce); ECE does not count marks"),
+            ("no mark but what the handshake means by the flags", "a SYN-ACK that agrees to classic ECN"),
+            ("another event of the same window", "an ECE on an ACK above the data outstanding at the first (ece)"),
+        ),
+    ),
+    "ace": Rule(
+        "AE, CWR and ECE of the ACKs count marked packets modulo 8, from 5, and the number moved.",
+        "RFC 9768, 3.2.2",
+        (
+            ("more marks", "eight or more between two ACKs that the capture has: the number looks the same"),
+            ("an older ACK that was overtaken", "an ACK that acknowledges nothing new; such ones are passed over"),
+        ),
+    ),
+    "cwr": Rule(
+        "The CWR flag on data says that the sender has reduced its window, for marks or for a loss; the receiver then "
+        "stops to set ECE.",
+        "RFC 3168, 6.1.2",
+        (
+            ("an answer to marks (ece)", "an ACK with ECE before it that no CWR had answered"),
+            ("an answer to a loss (recovery, timeout)", "a recovery or a timeout just before, and no ECE"),
+        ),
+    ),
     "unknown": Rule(
         "Nothing in the capture shows the cause: no duplicate ACK, no SACK above it, no silence as long as a timer.",
         "",

@@ -25,7 +25,14 @@ def flow_row(flow: int = 0, **columns: Any) -> dict[str, Any]:
     row: dict[str, Any] = {c.name: 0 for c in FLOWS}
     row |= {c.name: False for c in FLOWS if c.dtype == pl.Boolean}
     row |= {c.name: "10.0.0.1" for c in FLOWS if c.dtype == pl.String}
-    row |= {"vantage": "sender", "smss_bytes": SMSS, "rwnd_max": None, "rwnd_min": None, "mss_bytes": None}
+    row |= {
+        "vantage": "sender",
+        "smss_bytes": SMSS,
+        "rwnd_max": None,
+        "rwnd_min": None,
+        "mss_bytes": None,
+        "ecn_feedback": None,
+    }
     return row | {"flow": flow, "connection": flow} | columns
 
 

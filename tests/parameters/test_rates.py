@@ -64,6 +64,18 @@ def test_rates_by_hand() -> None:
     assert 0.08 - 3.69 * 0.02 / 100 == pytest.approx(found["rtt_min"]["low"])
 
 
+def test_marks_are_a_rate_of_their_own() -> None:
+    """Three windows with marks in 1000 segments (Garwood: 0.619 to 8.767); no loss rate moves."""
+    flows, events, rounds = small()
+    found = values((flows.with_columns(mark_events=pl.lit(3, pl.UInt64)), events, rounds))
+    mark = found.pop("p_mark")
+    assert (0.003, 3) == (mark["value"], mark["n"])
+    assert (0.000619, 0.008767) == pytest.approx((mark["low"], mark["high"]), rel=1e-3)
+    without = values((flows.with_columns(mark_events=pl.lit(None, pl.UInt64)), events, rounds))
+    assert {"flow": 0, "name": "p_mark", "value": None, "low": None, "high": None, "n": 0} == without.pop("p_mark")
+    assert found == without
+
+
 def test_the_range_of_losses_widens_the_interval_of_p() -> None:
     """Garwood gives 0.242 to 7.225 for two events; five losses instead of four are possible."""
     found = values(small())["p"]

@@ -27,6 +27,11 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// How the receiver says that segments came marked, by the flags of SYN and SYN-ACK.
+    Feedback { None = "none", Classic = "classic", Accurate = "accurate" }
+}
+
+vocabulary! {
     Kind {
         Retransmission = "retransmission",
         Loss = "loss",
@@ -40,6 +45,8 @@ vocabulary! {
         Duplicate = "duplicate",
         ZeroWindow = "zero_window",
         Probe = "probe",
+        EcnMark = "ecn_mark",
+        EcnResponse = "ecn_response",
     }
 }
 
@@ -76,6 +83,10 @@ vocabulary! {
         KeepAlive = "keep-alive",
         WindowProbe = "window-probe",
         Advertised = "advertised",
+        Ce = "ce",
+        Ece = "ece",
+        Ace = "ace",
+        Cwr = "cwr",
         Unknown = "unknown",
     }
 }
@@ -101,6 +112,7 @@ pub struct EventRow {
     pub confidence: f64,
     pub value: Option<f64>,
     pub timeout_follows: Option<bool>,
+    pub order: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,6 +154,7 @@ pub struct FlowRow {
     pub sack_permitted: Option<bool>,
     pub timestamps: bool,
     pub ecn: Option<bool>,
+    pub ecn_feedback: Option<Feedback>,
     pub offload: bool,
     pub acks_seen: bool,
     pub closed: bool,
@@ -165,6 +178,11 @@ pub struct FlowRow {
     pub reordered_segments: u64,
     pub duplicated_segments: u64,
     pub zero_window_episodes: u64,
+    pub ce_segments: u64,
+    pub ece_acks: Option<u64>,
+    pub ace_marks: Option<u64>,
+    pub mark_events: Option<u64>,
+    pub cwr_segments: Option<u64>,
     pub missing_segments: u64,
     pub acks: u64,
     pub duplicate_acks: u64,

@@ -365,6 +365,7 @@ impl Sender {
             confidence: if q.clocked { 0.8 } else { 0.95 },
             value: Some(q.timer_s),
             timeout_follows: None,
+            order: None,
         });
         self.close_episode(sent.time_ns, true, sink);
         self.open_episode(Phase::Loss, sent, q, Reason::Rto);
@@ -388,6 +389,7 @@ impl Sender {
             confidence: if q.head { 0.7 } else { 0.9 },
             value: Some(q.timer_s),
             timeout_follows: None,
+            order: None,
         });
     }
 
@@ -410,6 +412,7 @@ impl Sender {
             confidence: if reason == Reason::Unknown { 0.0 } else { 0.9 },
             value: q.map(|q| (sent.time_ns - q.last.time_ns) as f64 / 1e9),
             timeout_follows: None,
+            order: None,
         });
     }
 
@@ -451,6 +454,7 @@ impl Sender {
             confidence: 0.9,
             value: Some((time_ns - opened.time_ns).max(0) as f64 / 1e9),
             timeout_follows: Some(broken),
+            order: None,
         });
     }
 }

@@ -370,6 +370,7 @@ impl Fates {
             confidence,
             value: None,
             timeout_follows: None,
+            order: None,
         });
     }
 
@@ -563,6 +564,7 @@ impl Fates {
             confidence: loss.confidence,
             value: Some(loss.rtt_s),
             timeout_follows: None,
+            order: Some(loss.order),
         });
     }
 

@@ -94,6 +94,7 @@ impl LossEvents {
             confidence: event.first.confidence,
             value: Some((event.last_ns - event.first.time_ns) as f64 / 1e9),
             timeout_follows: Some(event.timeout),
+            order: Some(event.first.order),
         });
     }
 }

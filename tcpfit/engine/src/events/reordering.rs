@@ -68,6 +68,7 @@ impl Reordering {
             confidence: late.confidence,
             value: Some(late.late_s),
             timeout_follows: None,
+            order: None,
         });
         match &mut self.open {
             Some(event)
@@ -106,6 +107,7 @@ impl Reordering {
             confidence: event.first.confidence.min(event.last.confidence),
             value: Some(event.last.late_s),
             timeout_follows: None,
+            order: None,
         });
     }
 }

@@ -276,6 +276,7 @@ impl Arrivals {
             confidence: 0.95,
             value: None,
             timeout_follows: None,
+            order: None,
         });
     }
 

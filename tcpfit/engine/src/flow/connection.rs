@@ -1,11 +1,12 @@
 //! A TCP connection: handshake, both directions' sequence spaces, and the flow of each direction that carries data.
 
+use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS};
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::vantage::{self, Position};
-use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, Sink, Vantage};
+use crate::rows::{EventRow, Feedback, FlowRow, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 
 /// Packets held back while the capture point is not known.
@@ -101,7 +102,8 @@ struct Syn {
     mss: Option<u16>,
     window_scale: Option<u8>,
     sack_permitted: bool,
-    ecn: bool,
+    /// AE, CWR and ECE.
+    ace: u8,
     copies: u32,
     incomplete: bool,
 }
@@ -117,6 +119,8 @@ struct Flow {
     timestamps: bool,
     smss_known: bool,
     acks_seen: bool,
+    /// Highest ACK whose flags could echo a mark, where the capture is not at the sender.
+    newest_ack: u64,
     zero_window: Option<(i64, u64)>,
     /// When the window opened again, as seen at the capture point.
     opened_ns: i64,
@@ -263,7 +267,7 @@ impl Connection {
             mss: o.mss,
             window_scale: o.window_scale.map(|k| k.min(LARGEST_SCALE)),
             sack_permitted: o.sack_permitted,
-            ecn: segment.has(flags::ECE),
+            ace: marks::ace(segment.flags),
             copies: known.map_or(0, |s| s.copies) + u32::from(again),
             incomplete: o.incomplete,
         });
@@ -304,6 +308,7 @@ impl Connection {
                 confidence: 0.95,
                 value: Some(*since_s),
                 timeout_follows: None,
+                order: None,
             });
         }
     }
@@ -401,6 +406,7 @@ impl Connection {
         if let Some(rtt_s) = position.round_trip_s() {
             sender.rtt.seed(rtt_s);
         }
+        sender.marks.feedback = self.feedback();
         let mut arrivals = Arrivals::new(self.ends[end].counts);
         if self.ends[end].shared || vantage == Vantage::Sender {
             arrivals.share_counter();
@@ -422,6 +428,7 @@ impl Connection {
             timestamps,
             smss_known: options.is_some(),
             acks_seen: false,
+            newest_ack: start,
             zero_window: None,
             opened_ns: i64::MIN / 2,
             fin: None,
@@ -437,6 +444,15 @@ impl Connection {
         }
         // RFC 7323, 2.2: only if both sent the option
         Some(own.window_scale.filter(|_| peer.window_scale.is_some()).unwrap_or(0))
+    }
+
+    /// How marks are echoed; `None` if the handshake was not seen.
+    fn feedback(&self) -> Option<Feedback> {
+        let client = self.client?;
+        Some(marks::feedback(
+            self.ends[client].syn?.ace,
+            self.ends[1 - client].syn?.ace,
+        ))
     }
 
     /// An ACK for the data of `data_end`.
@@ -480,7 +496,7 @@ impl Connection {
         let sender = &flow.sender;
         let scaled = |w: u16| scale.map(|k| (u64::from(w) << k) as f64 / f64::from(sender.smss));
         let (arrivals, fates, totals, rtt) = (&flow.arrivals, &sender.fates, &sender.totals, &sender.rtt);
-        let lost = fates.lost;
+        let (lost, marks) = (fates.lost, &sender.marks);
         FlowRow {
             flow: sender.flow,
             connection: self.number,
@@ -506,7 +522,8 @@ impl Connection {
                 None => sender.sack.then_some(true),
             },
             timestamps: flow.timestamps,
-            ecn: syns.map(|(a, b)| a.ecn && b.ecn),
+            ecn: marks.feedback.map(|feedback| feedback != Feedback::None),
+            ecn_feedback: marks.feedback,
             offload: flow.offload,
             acks_seen: flow.acks_seen,
             closed: self.closed(),
@@ -530,6 +547,15 @@ impl Connection {
             reordered_segments: sender.reordering.segments,
             duplicated_segments: arrivals.copies,
             zero_window_episodes: flow.zero_windows,
+            ce_segments: marks.ce_segments,
+            ece_acks: marks.feedback.map(|_| marks.ece_acks),
+            ace_marks: marks.feedback.map(|_| marks.ace_marks),
+            mark_events: match marks.feedback {
+                Some(Feedback::None) => Some(0),
+                Some(_) if flow.acks_seen => Some(marks.echoed_events),
+                _ => (sender.vantage != Vantage::Sender).then_some(marks.arrived_events),
+            },
+            cwr_segments: marks.feedback.map(|_| marks.cwr_segments),
             missing_segments: fates.missing,
             acks: totals.acks,
             duplicate_acks: totals.duplicate_acks,
@@ -604,7 +630,25 @@ impl Flow {
             self.first_ns = segment.time_ns;
         }
         self.last_ns = self.last_ns.max(segment.time_ns);
+        let before = (self.arrivals.segments, self.arrivals.copies);
         self.arrivals.on_data(passing, &mut self.sender, sink);
+        if segment.ecn == marks::CE || segment.has(flags::CWR) {
+            self.on_marked(&passing, segment, before, sink);
+        }
+    }
+
+    /// Data that came marked, or that answers a mark; `before`: segments and copies before it.
+    fn on_marked(&mut self, passing: &Passing, segment: &Segment, before: (u64, u64), sink: &mut dyn Sink) {
+        let (range, state) = ((passing.left, passing.right), self.sender.state());
+        let (time_ns, frame) = (passing.time_ns, passing.frame);
+        let count = (self.arrivals.segments - before.0) as u32;
+        let marks = &mut self.sender.marks;
+        if segment.ecn == marks::CE && count > 0 {
+            marks.on_ce(time_ns, frame, range, count, state, sink);
+        }
+        if self.arrivals.copies == before.1 {
+            marks.on_data(time_ns, frame, range, marks::ace(segment.flags), state, sink);
+        }
     }
 
     /// A FIN without data. It takes a sequence number and is sent again like data (RFC 9293, 3.4), but is no data segment.
@@ -623,6 +667,7 @@ impl Flow {
             right: offset(passing.right),
             frame: Some(passing.frame),
             cause_frame: Some(earlier.frame),
+            order: None,
             segments: 0,
             flight: self.sender.flight(),
             phase: self.sender.phase(),
@@ -676,6 +721,7 @@ impl Flow {
             confidence: 0.9,
             value: None,
             timeout_follows: None,
+            order: None,
         });
     }
 
@@ -694,6 +740,7 @@ impl Flow {
             pure: segment.payload == 0 && !segment.has(flags::FIN),
             sack: [(0, 0); 4],
             sack_len: segment.options.sack_len,
+            ace: marks::ace(segment.flags),
         };
         for (slot, &(left, right)) in ack.sack.iter_mut().zip(segment.options.sack_blocks()) {
             *slot = (unwrap.near(left), unwrap.near(right));
@@ -705,6 +752,13 @@ impl Flow {
         if self.sender.vantage == Vantage::Sender {
             self.sender.on_ack(&ack, sink);
         } else {
+            if self.sender.marks.listens(ack.ace) {
+                // the receiver's ACKs come in its order: the echo is read where it passes
+                let state = self.sender.state();
+                let progress = ack.ack > self.newest_ack || ack.sack_len > 0;
+                self.sender.marks.on_ack(&ack.echo(progress), state, sink);
+                self.newest_ack = self.newest_ack.max(ack.ack);
+            }
             self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
         }
     }
@@ -742,6 +796,7 @@ impl Flow {
             confidence: 1.0,
             value: Some((time_ns - start_ns) as f64 / 1e9),
             timeout_follows: None,
+            order: None,
         });
     }
 

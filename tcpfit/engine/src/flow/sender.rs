@@ -6,6 +6,7 @@
 
 use crate::events::cause::{Episodes, DUPTHRESH};
 use crate::events::fate::{least_ns, Fates};
+use crate::events::marks::{Echo, Marks, State};
 use crate::events::reordering::Reordering;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
@@ -32,6 +33,21 @@ pub struct Ack {
     pub pure: bool,
     pub sack: [(u64, u64); 4],
     pub sack_len: u8,
+    /// AE, CWR and ECE.
+    pub ace: u8,
+}
+
+impl Ack {
+    /// What it says of marks; `progress` as in `Echo`.
+    pub fn echo(&self, progress: bool) -> Echo {
+        Echo {
+            time_ns: self.time_ns,
+            frame: self.frame,
+            ack: self.ack,
+            ace: self.ace,
+            progress,
+        }
+    }
 }
 
 /// A range that was sent.
@@ -103,6 +119,7 @@ pub struct Sender {
     pub fates: Fates,
     pub rounds: Rounds,
     pub reordering: Reordering,
+    pub marks: Marks,
     pub totals: Totals,
     clock_ns: i64,
 }
@@ -155,6 +172,7 @@ impl Sender {
             fates: Fates::new(flow),
             rounds: Rounds::new(flow),
             reordering: Reordering::new(flow),
+            marks: Marks::new(flow),
             totals: Totals::default(),
             clock_ns: 0,
         }
@@ -168,6 +186,18 @@ impl Sender {
             (false, _) => self.unexplained_acks,
         };
         f64::from(self.outstanding.saturating_sub(arrived))
+    }
+
+    /// What an event of marks says of the sender.
+    pub fn state(&self) -> State {
+        State {
+            una: self.una,
+            nxt: self.nxt,
+            flight: self.flight(),
+            phase: self.episodes.phase,
+            rtt_s: self.rtt.srtt_s,
+            exact: self.vantage == Vantage::Sender,
+        }
     }
 
     pub fn window_segments(&self) -> Option<f64> {
@@ -250,6 +280,17 @@ impl Sender {
         self.tick(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
         self.on_sack(ack);
+        if self.vantage == Vantage::Sender && self.marks.listens(ack.ace) {
+            let state = State {
+                flight: flight_before,
+                ..self.state()
+            };
+            self.marks.on_ack(
+                &ack.echo(ack.ack > self.una || self.sacked > sacked_before),
+                state,
+                sink,
+            );
+        }
         let same_sack =
             self.sack && std::mem::replace(&mut self.last_sack, (ack.sack, ack.sack_len)) == (ack.sack, ack.sack_len);
         if same_sack && ack.ack == self.una && ack.pure && ack.window == self.window {
@@ -489,6 +530,7 @@ impl Sender {
         self.settle(i64::MAX, sink);
         self.fates.finish(sink);
         self.reordering.close(sink);
+        self.marks.close(sink);
         self.rounds.finish(self.episodes.phase, sink);
     }
 

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::column::Value;
-use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
+use crate::rows::{EventRow, Feedback, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
 use crate::segment::{Address, Direction, Segment};
 
 /// Rows that make up a table.
@@ -61,6 +61,7 @@ table!(FlowRow, |row| {
     sack_permitted: bool = row.sack_permitted,
     timestamps: bool = row.timestamps,
     ecn: bool = row.ecn,
+    ecn_feedback: Feedback = row.ecn_feedback,
     offload: bool = row.offload,
     acks_seen: bool = row.acks_seen,
     closed: bool = row.closed,
@@ -84,6 +85,11 @@ table!(FlowRow, |row| {
     reordered_segments: u64 = row.reordered_segments,
     duplicated_segments: u64 = row.duplicated_segments,
     zero_window_episodes: u64 = row.zero_window_episodes,
+    ce_segments: u64 = row.ce_segments,
+    ece_acks: u64 = row.ece_acks,
+    ace_marks: u64 = row.ace_marks,
+    mark_events: u64 = row.mark_events,
+    cwr_segments: u64 = row.cwr_segments,
     missing_segments: u64 = row.missing_segments,
     acks: u64 = row.acks,
     duplicate_acks: u64 = row.duplicate_acks,
@@ -115,6 +121,7 @@ table!(EventRow, |row| {
     confidence: f64 = row.confidence,
     value: f64 = row.value,
     timeout_follows: bool = row.timeout_follows,
+    order: u64 = row.order,
 });
 
 table!(RoundRow, |row| {
