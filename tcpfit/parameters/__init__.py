@@ -8,13 +8,25 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tcpfit.parameters import burst, growth, growth_rate, loss_rate, reorder, rtt, timeout, window
+from tcpfit.parameters import burst, growth, growth_rate, loss_rate, reorder, rtt, tfrc, timeout, window
+from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES, loss_events
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.growth import FAMILIES
 from tcpfit.parameters.intervals import Estimate
 from tcpfit.parameters.table import NAME, NAMES, PARAMETERS
 
-__all__ = ["FAMILIES", "NAME", "NAMES", "PARAMETERS", "estimate", "estimates", "families"]
+__all__ = [
+    "FAMILIES",
+    "LOSS_EVENTS",
+    "NAME",
+    "NAMES",
+    "PARAMETERS",
+    "RULES",
+    "estimate",
+    "estimates",
+    "families",
+    "loss_events",
+]
 
 
 def families(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
@@ -60,6 +72,7 @@ def estimates(evidence: Evidence) -> dict[str, Estimate]:
         "p": loss_rate.p(evidence),
         "p_indication": loss_rate.p_indication(evidence),
         "q_tilde": loss_rate.q_tilde(evidence),
+        "p_tfrc": tfrc.p_tfrc(evidence),
         "p_mark": loss_rate.p_mark(evidence),
         "q": burst.q(evidence),
         "m": burst.m(evidence),

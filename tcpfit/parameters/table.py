@@ -10,6 +10,7 @@ NAMES = {
     "p": ("", "loss events per segment sent (Parvez et al., section II; RFC 5348, 5.2)"),
     "p_indication": ("", "loss indications per segment sent: fast recoveries and timeout series (Padhye et al. 1998)"),
     "q_tilde": ("", "segment losses per segment sent (Parvez et al., eq 30)"),
+    "p_tfrc": ("", "loss event rate of TFRC's weighted loss intervals, mean over the segments sent (RFC 5348, 5.4)"),
     "p_mark": ("", "windows with congestion marks per segment sent (RFC 3168, 6.1.2)"),
     "q": ("", "loss probability of the other segments of a loss event (Parvez et al., section II)"),
     "m": ("segments", "losses per loss event (Parvez et al., eq 5)"),
