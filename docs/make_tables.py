@@ -11,6 +11,7 @@ import polars as pl
 
 from tcpfit import schema
 from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES
+from tcpfit.parameters.gilbert import INDEPENDENCE
 from tcpfit.parameters.table import NAMES, PARAMETERS
 from tcpfit.ranking.table import RANKING, STATES, VERDICTS
 
@@ -24,6 +25,7 @@ ABOUT = {
     "segments": "A row per TCP segment; what readers hand to the engine.",
     "parameters": "A row per flow and parameter.",
     "loss_events": "A row per flow and loss event, of `tcpfit.parameters.loss_events`.",
+    "independence": "A row per flow, of `tcpfit.parameters.independence`.",
     "ranking": "A row per flow and model.",
     "verdicts": "A row per flow.",
 }
@@ -31,6 +33,7 @@ ABOUT = {
 TABLES = dict(schema.TABLES) | {
     "parameters": PARAMETERS,
     "loss_events": LOSS_EVENTS,
+    "independence": INDEPENDENCE,
     "ranking": RANKING,
     "verdicts": VERDICTS,
 }

@@ -67,7 +67,9 @@ FLOW = {
     "count_ranges": dict,
     "parameters": {
         name: {"value": NUMBER, "low": NUMBER, "high": NUMBER, "n": COUNT}
-        for name in "p p_indication q_tilde p_tfrc p_mark q m rtt rtt_min rtt_p95 rto p_to w w_max b d a_h r".split()
+        for name in (
+            "p p_indication q_tilde p_tfrc p_mark q m p_gb p_bg loss_run rtt rtt_min rtt_p95 rto p_to w w_max b d a_h r"
+        ).split()
     },
     "observed": dict.fromkeys(["throughput_bps", "goodput_bps", "steady_goodput_bps", "transfer_time_s"], NUMBER),
     "models": list,

@@ -8,15 +8,17 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tcpfit.parameters import burst, growth, growth_rate, loss_rate, reorder, rtt, tfrc, timeout, window
+from tcpfit.parameters import burst, gilbert, growth, growth_rate, loss_rate, reorder, rtt, tfrc, timeout, window
 from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES, loss_events
 from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.gilbert import INDEPENDENCE, independence
 from tcpfit.parameters.growth import FAMILIES
 from tcpfit.parameters.intervals import Estimate
 from tcpfit.parameters.table import NAME, NAMES, PARAMETERS
 
 __all__ = [
     "FAMILIES",
+    "INDEPENDENCE",
     "LOSS_EVENTS",
     "NAME",
     "NAMES",
@@ -25,6 +27,7 @@ __all__ = [
     "estimate",
     "estimates",
     "families",
+    "independence",
     "loss_events",
 ]
 
@@ -67,7 +70,7 @@ def estimate(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
 
 def estimates(evidence: Evidence) -> dict[str, Estimate]:
     """Every parameter as arrays over the flows of the evidence, by name."""
-    mean_rtt = rtt.rtt(evidence)
+    mean_rtt, loss_runs = rtt.rtt(evidence), gilbert.runs(evidence)
     return {
         "p": loss_rate.p(evidence),
         "p_indication": loss_rate.p_indication(evidence),
@@ -76,6 +79,9 @@ def estimates(evidence: Evidence) -> dict[str, Estimate]:
         "p_mark": loss_rate.p_mark(evidence),
         "q": burst.q(evidence),
         "m": burst.m(evidence),
+        "p_gb": gilbert.p_gb(evidence, loss_runs),
+        "p_bg": gilbert.p_bg(loss_runs),
+        "loss_run": gilbert.loss_run(loss_runs),
         "rtt": mean_rtt,
         "rtt_min": rtt.rtt_min(evidence),
         "rtt_p95": rtt.rtt_p95(evidence),
