@@ -92,8 +92,25 @@ def test_mean_is_that_of_the_rule_segment_by_segment() -> None:
         begun = start[start <= at]
         rates.append(loss_event_rate(np.diff(begun).astype(np.float64), at - begun[-1]))
     assert np.mean(rates) == pytest.approx(found["value"], rel=1e-4)
-    assert found["low"] < found["value"] < found["high"]
     assert len(start) - 1 == found["n"]
+    # Garwood: thirteen events are 6.922 to 22.230
+    ends = (found["value"] * 6.922 / 13, found["value"] * 22.230 / 13)
+    assert ends == pytest.approx((found["low"], found["high"]), rel=1e-3)
+
+
+def test_interval_covers_the_rate_of_chance_losses() -> None:
+    """Geometric loss intervals of 100 segments on average, 40 of them: the mean of p is a few per cent above 1/100."""
+    random, inside, means = np.random.default_rng(11), 0, []
+    for _ in range(100):
+        start = np.concatenate(([50], 50 + np.cumsum(random.geometric(0.01, 40))))
+        rows = [event_row("loss_event", float(i), order=int(at), segments=1) for i, at in enumerate(start)]
+        flow = flow_row(sent_segments=int(start[-1]) + 100, lost_segments=41, lost_low=41, lost_high=41)
+        table = estimate(*tables([flow], rows, []))
+        found = table.filter(pl.col("name") == "p_tfrc").row(0, named=True)
+        inside += found["low"] <= 0.01 <= found["high"]
+        means.append(found["value"])
+    assert inside >= 88
+    assert 1.0 <= np.mean(means) / 0.01 <= 1.15
 
 
 def test_one_event_is_no_interval() -> None:
