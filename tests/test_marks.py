@@ -14,6 +14,7 @@ import tcpfit
 from tcpfit.readers.containers import open_capture
 from tcpfit.readers.files import Stream
 from tcpfit.report import traffic
+from tcpfit.report.explanation import explain
 
 FOLDER = Path(__file__).parent.parent / "sample-traces"
 TRUTH = json.loads((FOLDER / "ecn-marks.truth.json").read_text())
@@ -133,3 +134,17 @@ def test_a_counter_in_place_of_ece_tells_every_mark(end, tmp_path):
     assert TRUTH["counts"]["marked_segments"] == flow["ace_marks"]
     assert TRUTH["counts"]["mark_events"] == flow["mark_events"]
     assert (0, 0) == (flow["ece_acks"], flow["cwr_segments"])
+
+
+def test_an_echo_is_explained_by_its_mark_and_its_answer():
+    analysis = tcpfit.analyze(path_of("receiver"), segments=True)
+    echo = analysis.events.filter(kind="ecn_mark", reason="ece").row(0, named=True)
+    answer = analysis.events.filter(kind="ecn_response", cause_frame=echo["frame"]).row(0, named=True)
+    account = explain(analysis, echo["frame"])["events"][0]
+    frames = {entry["frame"]: entry["text"] for entry in account["evidence"]["frames"]}
+    assert {
+        echo["cause_frame"]: "the first marked segment since the echoes before",
+        answer["frame"]: "the data whose CWR answers it",
+    } == frames
+    marked = analysis.segments.filter(frame=echo["cause_frame"])
+    assert CE == marked["ecn"][0]
