@@ -6,9 +6,10 @@ al., section II, a rule in segments). `recovery-point`: what the congestion wind
 timeouts (Padhye et al. 1998, section II-B), what `p_indication` counts.
 **Symbols**: a loss's `order`, the segments sent before it; W its `flight` and itself, the data outstanding once it was
 sent. A loss of k segments takes k places.
-**Domain**: the first two rules part where the sender does not send a window in a round trip: after idle time, while the
-round trip grows, or where a burst is sent before the window is full (then W here is short of the window). Pieces of a
-super-segment share their order. `recovery-point` has no order: what it felt is a resend, not a loss.
+**Domain**: the first two rules part where the sender does not send a window in a round trip: after idle time, while
+the round trip grows, or where a burst is sent before the window is full (then W here is short of the window). Pieces
+of a super-segment share their order. A loss whose flight is not known is of no `window` event. `recovery-point` has
+no order: what it felt is a resend, not a loss.
 **Validation**: tests/parameters/test_event_rules.py (hand-computed).
 **Reference**: Floyd et al. (2008), RFC 5348; Parvez, Mahanti, Williamson (2010), doi:10.1109/TNET.2009.2030889.
 """
@@ -56,7 +57,8 @@ def loss_events(flows: pl.DataFrame, events: pl.DataFrame, rule: str = "one-rtt"
     if rule == "one-rtt":
         table = evidence.of("loss_event").frame
     elif rule == "window":
-        losses = evidence.of("loss").frame.sort("flow", "order", "left")
+        known = pl.col("flight").is_not_null() & pl.col("flight").is_not_nan()
+        losses = evidence.of("loss").frame.filter(known).sort("flow", "order", "left")
         number = window_events(losses["flow"].to_numpy(), losses["order"].to_numpy(), losses["flight"].to_numpy())
         first = pl.exclude("segments").first()
         table = losses.group_by(pl.Series("event", number), maintain_order=True).agg(first, pl.col("segments").sum())

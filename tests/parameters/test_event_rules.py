@@ -41,6 +41,11 @@ def test_the_rules_part_where_a_window_takes_more_than_a_round_trip() -> None:
     assert {"window": 1, "one-rtt": 2, "recovery-point": 2} == counts
 
 
+def test_a_loss_without_a_window_is_of_no_window() -> None:
+    rows = [loss(100, 9.0, 1.0) | {"flight": None}, loss(101, float("nan"), 1.0), loss(200, 9.0, 2.0)]
+    assert [200] == loss_events(*events_of(*rows), rule="window")["order"].to_list()
+
+
 def test_flows_are_kept_apart() -> None:
     flows, events, _ = tables([flow_row(i) for i in (0, 1)], [loss(5, 9.0, 1.0), loss(6, 9.0, 1.0, flow=1)], [])
     found = loss_events(flows, events, rule="window")
