@@ -9,13 +9,11 @@ import pytest
 from model_values import VALUES, model_bps
 from scipy.integrate import quad
 
-from tcpfit.models import newreno_full, newreno_window, pftk_simple, sikdar_rounds, sikdar_sack, timeouts
+from tcpfit.models import get, newreno_full, newreno_window, pftk_simple, sikdar_rounds, tfrc, timeouts
 from tcpfit.models import reordering_goodput as sharma
 from tcpfit.models.mathis import Mathis
-from tcpfit.models.pftk_full import PFTKFull
 from tcpfit.models.pftk_simple import PFTKSimple
 from tcpfit.models.reordering_goodput import ReorderingGoodput
-from tcpfit.models.sikdar_sack import SikdarSack
 
 PROBABILITIES = np.array([1e-4, 0.003, 0.02, 0.1, 0.3, 0.6])
 
@@ -52,6 +50,16 @@ def test_simple_law_is_the_leading_term_of_the_exact_one():
     gap = PFTKSimple(variant="exact").predict(p=p, rtt=0.1) / PFTKSimple().predict(p=p, rtt=0.1) - 1
     assert (np.abs(gap) < 2 * np.sqrt(p)).all()
     np.testing.assert_allclose(Mathis(b=2).predict(p=p, rtt=0.1), PFTKSimple().predict(p=p, rtt=0.1))
+
+
+def test_tfrc_is_pftk_without_its_minimum_and_window():
+    p, rtt = np.array([1e-5, 1e-3, 0.1, 0.29]), np.array([0.01, 0.1, 0.2, 0.4])
+    approx = get("pftk-approx").predict(p=p, rtt=rtt, rto=4 * rtt, b=1)
+    np.testing.assert_allclose(approx, get("tfrc").predict(p=p, rtt=rtt), rtol=1e-12)
+    np.testing.assert_allclose(approx, get("tfrc").predict(p=p, rtt=rtt, rto=4 * rtt), rtol=1e-12)
+    assert get("tfrc").predict(p=0.5, rtt=0.1) < get("pftk-approx").predict(p=0.5, rtt=0.1, rto=0.4, b=1)
+    in_bytes = tfrc.bytes_per_second(np.asarray(1460.0), rtt, p, tfrc.timeout(rtt), np.asarray(1.0))
+    np.testing.assert_allclose(1460 * approx, in_bytes, rtol=1e-12)
 
 
 def test_pftk_window_balances_the_segments_of_a_period():
@@ -147,19 +155,6 @@ def test_loss_free_rounds_hold_the_first_round_at_the_limit_once(N, Wmax):
         assert rounds <= n_wm + 1
 
 
-def test_sack_times_out_when_half_a_round_is_lost():
-    h = np.full(20, 20.0)
-    after = sikdar_sack.indication(h, np.arange(1.0, 21.0))
-    np.testing.assert_array_equal(np.arange(1, 21) <= 9, after.times_out)
-
-
-def test_midpoints_come_near_the_double_sum(monkeypatch):
-    args = {"p": [2e-4, 1e-5, 5e-6], "rtt": 0.1, "rto": 1.0}
-    exact = SikdarSack().predict(**args)
-    monkeypatch.setattr(sikdar_sack, "EXACT", 1)
-    np.testing.assert_allclose(exact, SikdarSack().predict(**args), rtol=5e-3)
-
-
 # Reordering
 
 
@@ -211,14 +206,6 @@ def test_restart_window_shortens_the_chain():
 
 
 # Figures that the docstrings quote
-
-
-def test_sack_and_pftk_differ_as_stated():
-    p = np.append(np.geomspace(1e-3, 0.3, 3000), 0.5)
-    ratio = SikdarSack().predict(p=p, rtt=0.1, rto=1.0) / PFTKFull(b=2).predict(p=p, rtt=0.1, rto=1.0)
-    assert ratio[:-1].min() == pytest.approx(0.59, abs=0.005)
-    assert ratio[:-1].max() == pytest.approx(0.86, abs=0.005)
-    assert ratio[-1] == pytest.approx(0.40, abs=0.01)
 
 
 @pytest.mark.parametrize(("rto", "apart"), [(1.0, 0.125), (0.3, 0.049)])
