@@ -38,12 +38,13 @@ def rank(
     rank.
 
     The tables are those of `tcpfit.schema`, `parameters` that of `tcpfit.parameters.estimate`; `models` is by default
-    the whole catalogue. Every model that has its parameters is predicted, applicable or not. Rank 1 is the best
-    applicable model: by score where the flow has at least 8 blocks, by |log_ratio| otherwise; models that do not apply
-    follow, by |log_ratio|.
+    the catalogue without `applicability.NOT_RANKED`. Every model that has its parameters is predicted, applicable or
+    not. Rank 1 is the best applicable model: by score where the flow has at least 8 blocks, by |log_ratio| otherwise;
+    models that do not apply follow, by |log_ratio|.
     """
     evidence = Evidence(flows, events, rounds)
-    chosen = dict(catalogue() if models is None else models)
+    ranked = {name: model for name, model in catalogue().items() if name not in applicability.NOT_RANKED}
+    chosen = dict(ranked if models is None else models)
     value, low, high = (_wide(parameters, evidence, side) for side in ("value", "low", "high"))
     family = families(evidence)
     value["b"] = value["b"] * np.where(family["family"].cast(pl.String) == "cubic", CUBIC_AS_RENO, 1.0)
