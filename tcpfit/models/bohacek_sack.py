@@ -37,7 +37,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 
 C1 = float(np.sqrt(1.5))
 GAMMA = 0.31
@@ -232,8 +232,8 @@ class BohacekSack(Model):
     p_definition = "packet"
     parameters = (
         Parameter("p", "1", "losses per segment sent", None, "q_tilde", high=1.0),
-        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-        Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+        Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST),
     )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment a round trip and halves at a loss."),
@@ -266,7 +266,7 @@ class BohacekSack(Model):
     def _inside(self, **a: Array) -> NDArray[np.bool_]:
         if not (1 < self.c1 < np.inf and 0 < self.gamma < np.inf):
             raise InvalidParameter(f"{self.name} needs c1 > 1 and gamma > 0, got {self.c1!r} and {self.gamma!r}.")
-        return np.asarray((a["rtt"] < np.inf) & (a["rto"] < np.inf))
+        return np.asarray(True)
 
     def timeout_rate(self, p: Array, rtt: Array) -> Array:
         """lambda' + lambda'', timeouts that begin per second outside timeouts."""

@@ -32,7 +32,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 
 
 def epoch(Wmax: Array, C: Array | float = 0.4, beta: Array | float = 0.7) -> Array:
@@ -110,9 +110,9 @@ class Cubic(Model):
     p_definition = "loss_event"
     parameters = (
         Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
-        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-        Parameter("c", "segments/s^3", "CUBIC's constant C", 0.4, positive=True),
-        Parameter("beta", "1", "share of the window kept at a loss event", 0.7, positive=True, high=1 - 1e-9),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+        Parameter("c", "segments/s^3", "CUBIC's constant C", 0.4, low=1e-9, high=1e9),
+        Parameter("beta", "1", "share of the window kept at a loss event", 0.7, low=1e-3, high=0.999),
     )
     assumptions = (
         Assumption("cubic-growth", "The window keeps beta of its size at a loss event and grows back along a cubic."),

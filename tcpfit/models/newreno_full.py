@@ -32,7 +32,7 @@ from typing import Literal
 
 import numpy as np
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 from tcpfit.models.newreno_noto import increase_duration, recovery_duration
 from tcpfit.models.newreno_window import Q_RULES, WINDOWS, period_segments, q_parameters, resolve_q
 from tcpfit.models.timeouts import backoff, backoff_second_order
@@ -138,8 +138,8 @@ class NewRenoFull(Model):
     def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
         return (
             Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
-            Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
+            Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+            Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST),
             *q_parameters(self.q_from),
         )
 

@@ -31,7 +31,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, TINY, Array, Assumption, Model, Parameter
 from tcpfit.models.pftk_simple import window
 from tcpfit.models.timeouts import backoff, timeout_probability
 
@@ -47,7 +47,7 @@ def rate(p: Array, RTT: Array, T0: Array, b: Array, Wmax: Array, Q: Array | None
     limited = free >= Wmax
     W = np.where(limited, Wmax, free)
     Q = timeout_probability(p, W) if Q is None else Q
-    p = np.where(Q > 0, p, np.minimum(p, 1 - 2.0**-53))  # measured Q = 0 at p = 1 would leave 0/0
+    p = np.where(Q > TINY, p, np.minimum(p, 1 - 2.0**-53))  # measured Q = 0 at p = 1 would leave 0/0
     if variant == "send":
         segments = (1 - p) ** 2 + p * (1 - p) * W + p * Q
     else:
@@ -86,9 +86,9 @@ class PFTKFull(Model):
     p_definition = "loss_indication"
     parameters = (
         Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
-        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-        Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
-        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+        Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST),
+        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", low=1e-3, high=1e3),
         Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
     )
     assumptions = (

@@ -7,7 +7,7 @@ what follows: rounds and packets until linear growth begins, the slow-start thre
 **Symbols** p: loss indications per packet (1, column `p_indication`); RTT (s, `rtt`); To: first timeout of a series
 (s, `rto`); Wmax: window limit (segments, `w_max`).
 
-**Domain** 0 <= p <= 1, 0 < RTT < inf, To > 0, Wmax >= 1 (rounded down); nan outside. p = 0 gives Wmax/RTT, p = 1 gives
+**Domain** 0 <= p <= 1, RTT > 0, To > 0, Wmax >= 1 (rounded down); nan outside. p = 0 gives Wmax/RTT, p = 1 gives
 0. The double sum is exact up to c_wm = 16384 (p from about 1.5e-8 with Wmax = inf); beyond it, and where 1/p is above
 2^40, h and j are taken at 512 x 512 midpoints (within 4e-4 of the sum). c_wm is whole, and so are the rounds: the rate
 has steps in p and Wmax, of which those against the trend are below 3 % (p of 1e-4 to 0.3).
@@ -35,12 +35,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 from tcpfit.models.sikdar_rounds import linear_rounds, linear_rounds_of_run
 from tcpfit.models.timeouts import timeout_duration
 
 EXACT = 16384  # c_wm up to which the double sum is exact
-LONGEST = 2.0**40  # 1/p up to which it is: packets and rounds are whole numbers below 2^53
+RAREST = 2.0**40  # 1/p up to which it is: packets and rounds are whole numbers below 2^53
 PAIRS = 1024  # c_wm up to which pairs are summed one by one, where that is asked for
 STRATA = 512  # midpoints of h, and of j, above these
 BLOCK = 1 << 14  # values of h at once: arrays that stay in the cache
@@ -126,7 +126,7 @@ def throughput(
     distinct, back = np.unique(np.stack([p, np.floor(Wmax)]), axis=1, return_inverse=True)
     p_, Wmax_ = distinct
     rounds, share = np.full(p_.size, np.nan), np.full(p_.size, np.nan)
-    exact = (largest_window(p_, Wmax_) <= EXACT) & (1 / p_ <= LONGEST) & (not as_printed)
+    exact = (largest_window(p_, Wmax_) <= EXACT) & (1 / p_ <= RAREST) & (not as_printed)
     if exact.any():
         rounds[exact], share[exact] = mean_over_runs(p_[exact], Wmax_[exact], runs)
     for i in np.flatnonzero((p_ > 0) & ~exact):
@@ -147,8 +147,8 @@ class SikdarSteady(Model):
     p_definition = "loss_indication"
     parameters = (
         Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
-        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-        Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+        Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST),
         Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
     )
     fittable = {"rto": (1e-3, 300.0, 1.0)}
@@ -168,9 +168,6 @@ class SikdarSteady(Model):
     def _runs(self, h: Array, Wmax: Array) -> Iterator[Run]:
         """The same as progressions in j."""
         raise NotImplementedError
-
-    def _inside(self, **a: Array) -> NDArray[np.bool_]:
-        return np.asarray(a["rtt"] < np.inf)
 
     def _rate(self, **a: Array) -> Array:
         return throughput(a["p"], a["rtt"], a["rto"], a["w_max"], self._indication, self._runs, self.as_printed)

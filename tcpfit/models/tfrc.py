@@ -26,7 +26,7 @@ from typing import Literal
 
 import numpy as np
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 
 
 def timeout(R: Array) -> Array:
@@ -52,10 +52,12 @@ class TFRC(Model):
     p_definition = "loss_event"
     parameters = (
         Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
-        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-        Parameter("b", "1", "packets acknowledged by one ACK", 1.0, "b", positive=True),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+        Parameter("b", "1", "packets acknowledged by one ACK", 1.0, "b", low=1e-3, high=1e3),
     )
-    extensions = (Parameter("rto", "s", "TCP's timeout, in the place of 4 RTT", None, "rto", positive=True),)
+    extensions = (
+        Parameter("rto", "s", "TCP's timeout, in the place of 4 RTT", None, "rto", low=SHORTEST, high=LONGEST),
+    )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment every b round trips and halves at a loss event."),
         Assumption("loss-limited", "Losses, and nothing else, bound the rate."),
