@@ -34,7 +34,7 @@ import numpy as np
 
 from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 from tcpfit.models.newreno_noto import increase_duration, recovery_duration
-from tcpfit.models.newreno_window import Q_RULES, WINDOWS, period_segments, q_parameters, resolve_q
+from tcpfit.models.newreno_window import Q_RULES, WINDOWS, losses_probability, period_segments, q_parameters, resolve_q
 from tcpfit.models.timeouts import backoff, backoff_second_order
 
 ROUNDINGS = {"floor": np.floor, "ceil": np.ceil, "nearest": np.rint}
@@ -48,16 +48,27 @@ def timeout_probability(p: Array, q: Array, W: Array) -> Array:
     n = np.maximum(W, 4.0) - 1
     log_s = (n + 1) / 2 * np.log1p(-p)
     s = np.exp(log_s)
-    everything = s * np.exp(n * np.log1p(-q * -np.expm1(log_s)))
-    q_s = q * s
-    tail = s * q_s ** (n - 2) * (n * (n - 1) / 2 * (1 - q) ** 2 + n * (1 - q) * q_s + q_s**2)
-    return np.where(W < 4, 1.0, np.clip(1 - (everything - tail), 0.0, 1.0))
+    missing = -np.expm1(log_s + n * np.log1p(-q * -np.expm1(log_s)))
+    return np.where(W < 4, 1.0, np.clip(missing + s * last_terms(n, q, q * s), 0.0, 1.0))
+
+
+def last_terms(n: Array, q: Array, q_s: Array) -> Array:
+    """A(W, m) (q_s/q)^(m-1) over m = W-2, W-1, W, with n = W - 1."""
+    return q_s ** (n - 2) * (n * (n - 1) / 2 * (1 - q) ** 2 + n * (1 - q) * q_s + q_s**2)
+
+
+def direct_timeout_probability(q: Array, W: Array) -> Array:
+    # (22) p_DTO = sum_{m=W-2}^{W} A(W,m), for whole W: too few duplicate ACKs
+    return np.where(W < 4, 1.0, np.clip(last_terms(np.maximum(W, 4.0) - 1, q, q), 0.0, 1.0))
+
+
+def failed_recovery_probability(p: Array, q: Array, W: Array) -> Array:
+    # (23) p_IFR = sum_{m=1}^{W-3} A(W,m) (1 - (1-p)^(mW/2)), for whole W, by (21) p_TO = p_DTO + p_IFR
+    return np.maximum(0.0, timeout_probability(p, q, W) - direct_timeout_probability(q, W))
 
 
 def timeout_probability_real(p: Array, q: Array, W: Array) -> Array:
     # (24) with real W: A(W,m) by gamma functions, m up to floor(W - 3), s = (1-p)^(W/2); floor(W) above REAL_LIMIT
-    from scipy.special import gammaln, xlog1py, xlogy
-
     p, q, W = np.broadcast_arrays(p, q, W)
     found = timeout_probability(p, q, np.floor(W))
     flat, order = found.ravel(), np.argsort(W, axis=None)
@@ -68,10 +79,16 @@ def timeout_probability_real(p: Array, q: Array, W: Array) -> Array:
         block, order = order[:rows], order[rows:]
         m = np.arange(1.0, limits[rows - 1] + 1)[:, None]
         P, Q, N = p.ravel()[block], q.ravel()[block], W.ravel()[block]
-        log_a = gammaln(N) - gammaln(m) - gammaln(N - m + 1) + xlog1py(N - m, -Q) + xlogy(m - 1, Q)
-        terms = np.where(m <= limits[:rows], np.exp(log_a + m * N / 2 * np.log1p(-P)), 0.0)
+        with np.errstate(all="ignore"):
+            terms = losses_probability(N, m, Q) * np.exp(m * N / 2 * np.log1p(-P))
+        terms = np.where(m <= limits[:rows], terms, 0.0)
         flat[block] = np.clip(1 - terms.sum(axis=0), 0.0, 1.0)
     return flat.reshape(W.shape)
+
+
+def slow_start_segments(W: Array) -> Array:
+    # (27) S_SS = 1 + 2 + ... + W/4 = W/2 - 1, not below 0; (29) leaves it out, as it puts (7) for all segments
+    return np.maximum(0.0, W / 2 - 1)
 
 
 def slow_start_duration(W: Array, R: Array) -> Array:

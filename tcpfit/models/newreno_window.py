@@ -26,6 +26,14 @@ import numpy as np
 from tcpfit.models.base import Array, Parameter
 
 
+def losses_probability(W: Array, m: Array, q: Array) -> Array:
+    # (4) A(W, m) = C(W-1, m-1) (1-q)^(W-m) q^(m-1), for whole or real W >= m >= 1
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    log_c = gammaln(W) - gammaln(m) - gammaln(W - m + 1)
+    return np.asarray(np.exp(log_c + xlog1py(W - m, -q) + xlogy(m - 1, q)))
+
+
 def losses_per_event(W: Array, q: Array) -> Array:
     # (5) E[m] = 1 + W q
     return 1 + W * q
@@ -41,8 +49,23 @@ def period_segments(p: Array, W: Array, q: Array) -> Array:
     return 1 / p + burst_segments(W, q)
 
 
+def recovery_segments_of(W: Array, m: Array) -> Array:
+    # (9) m/2 (W - m - 1) new segments in a fast recovery of m <= W/2 losses; (10) W^2/8 - W/4 for more
+    return np.where(m <= W / 2, m / 2 * (W - m - 1), W**2 / 8 - W / 4)
+
+
+def recovery_segments(W: Array, q: Array) -> Array:
+    # (11) S_FR = W^2/2 (q - q^2) + W/2 (1 - 5q + 3q^2) - (1 - 2q + q^2): the mean of (9) over every m, (10) left out
+    return W**2 / 2 * (q - q**2) + W / 2 * (1 - 5 * q + 3 * q**2) - (1 - q) ** 2
+
+
+def increase_segments(W: Array) -> Array:
+    # (12) S_LI = 3/8 W^2 + 3/4 W
+    return 3 / 8 * W**2 + 3 / 4 * W
+
+
 def fluid_period_segments(W: Array, q: Array) -> Array:
-    # (13) S_CAFR = (3/8 + q/2 - q^2/2) W^2 + (7/4 - 5q/2 + 3q^2/2) W - (1 - 2q + q^2)
+    # (8), (13) S_CAFR = S_LI + W/2 + S_FR = (3/8 + q/2 - q^2/2) W^2 + (7/4 - 5q/2 + 3q^2/2) W - (1 - 2q + q^2)
     a, b, c = _coefficients(q)
     return (a * W + b) * W - c
 

@@ -100,6 +100,18 @@ def test_24_is_22_plus_23():
     during = sum(a * (1 - (1 - p) ** (m * W / 2)) for m, a in enumerate(A[: W - 3], 1))
     args = np.asarray(p), np.asarray(q), np.asarray(float(W))
     assert direct + during == pytest.approx(float(newreno_full.timeout_probability(*args)), rel=1e-12)
+    assert direct == pytest.approx(float(newreno_full.direct_timeout_probability(*args[1:])), rel=1e-12)
+    assert during == pytest.approx(float(newreno_full.failed_recovery_probability(*args)), rel=1e-12)
+    for m in (1, 4, W):
+        assert A[m - 1] == pytest.approx(float(newreno_window.losses_probability(*map(np.asarray, (W, m, q)))))
+
+
+def test_segments_of_a_recovery_are_9_and_10():
+    W = 12
+    for m in range(1, W + 1):  # one round trip a loss; W/2 - m new segments in the first, one more in each
+        sent = sum(max(0, W // 2 - m + j) for j in range(m))
+        assert sent == float(newreno_window.recovery_segments_of(np.asarray(float(W)), np.asarray(float(m))))
+    assert 1 + 2 + 4 == float(newreno_full.slow_start_segments(np.asarray(16.0)))  # (27): below half of 16
 
 
 def test_fast_recovery_segments_are_11():
@@ -107,7 +119,8 @@ def test_fast_recovery_segments_are_11():
     W, q = 18, 0.23
     mean = sum(comb(W - 1, m - 1) * (1 - q) ** (W - m) * q ** (m - 1) * m / 2 * (W - m - 1) for m in range(1, W + 1))
     linear = sum(range(W // 2, W + 1))  # (12)
-    assert 3 / 8 * W**2 + 3 / 4 * W == pytest.approx(linear)
+    assert float(newreno_window.increase_segments(np.asarray(float(W)))) == pytest.approx(linear)
+    assert float(newreno_window.recovery_segments(np.asarray(float(W)), np.asarray(q))) == pytest.approx(mean)
     total = float(newreno_window.fluid_period_segments(np.asarray(float(W)), np.asarray(q)))
     assert linear + W / 2 + mean == pytest.approx(total)
 
