@@ -38,7 +38,7 @@ from tcpfit.models.newreno_window import Q_RULES, WINDOWS, losses_probability, p
 from tcpfit.models.timeouts import backoff, backoff_second_order
 
 ROUNDINGS = {"floor": np.floor, "ceil": np.ceil, "nearest": np.rint}
-REAL_TERMS = 4_000_000  # elements of one block of the sum over m for real W
+BLOCK = 1 << 13  # rows of one block of the sum over m for real W
 REAL_LIMIT = 1e5  # above it the sum for real W is that of floor(W)
 
 
@@ -69,21 +69,34 @@ def failed_recovery_probability(p: Array, q: Array, W: Array) -> Array:
 
 def timeout_probability_real(p: Array, q: Array, W: Array) -> Array:
     # (24) with real W: A(W,m) by gamma functions, m up to floor(W - 3), s = (1-p)^(W/2); floor(W) above REAL_LIMIT
-    p, q, W = np.broadcast_arrays(p, q, W)
+    shape = np.broadcast(p, q, W).shape
+    p, q, W = (np.ravel(x) for x in np.broadcast_arrays(p, q, W))
     found = timeout_probability(p, q, np.floor(W))
-    flat, order = found.ravel(), np.argsort(W, axis=None)
-    order = order[(W.ravel()[order] >= 4) & (W.ravel()[order] <= REAL_LIMIT)]
-    while order.size:  # blocks of similar W, largest last, each of at most REAL_TERMS elements
-        limits = np.floor(W.ravel()[order] - 3)
-        rows = max(1, int(np.searchsorted(np.arange(1, order.size + 1) * limits, REAL_TERMS, side="right")))
-        block, order = order[:rows], order[rows:]
-        m = np.arange(1.0, limits[rows - 1] + 1)[:, None]
-        P, Q, N = p.ravel()[block], q.ravel()[block], W.ravel()[block]
-        with np.errstate(all="ignore"):
-            terms = losses_probability(N, m, Q) * np.exp(m * N / 2 * np.log1p(-P))
-        terms = np.where(m <= limits[:rows], terms, 0.0)
-        flat[block] = np.clip(1 - terms.sum(axis=0), 0.0, 1.0)
-    return flat.reshape(W.shape)
+    order = np.argsort(W)
+    order = order[(W[order] >= 4) & (W[order] <= REAL_LIMIT)]
+    for start in range(0, order.size, BLOCK):  # blocks of similar W
+        some = order[start : start + BLOCK]
+        found[some] = np.clip(1 - _sum_for_real(p[some], q[some], W[some]), 0.0, 1.0)
+    return found.reshape(shape)
+
+
+def _sum_for_real(p: Array, q: Array, W: Array) -> Array:
+    """The sum of 24, from its largest term up and down by A(W,m+1)/A(W,m) = (W-m)/m q/(1-q)."""
+    log_s, last = W / 2 * np.log1p(-p), np.floor(W - 3)
+    with np.errstate(all="ignore"):
+        ratio = q / (1 - q) * np.exp(log_s)
+        largest = np.where(q < 1, np.floor(W * ratio / (1 + ratio)), last)
+        largest = np.clip(np.nan_to_num(largest, nan=1.0), 1.0, last)
+        start = losses_probability(W, largest, q) * np.exp(largest * log_s)
+        total, term, m = start.copy(), start, largest
+        while np.any((term > 1e-17 * total) & (m < last)):
+            term, m = np.where(m < last, term * (W - m) / m * ratio, 0.0), m + 1
+            total += term
+        term, m = start, largest
+        while np.any((term > 1e-17 * total) & (m > 1)):
+            term, m = np.where(m > 1, term * (m - 1) / ((W - m + 1) * ratio), 0.0), m - 1
+            total += term
+    return np.asarray(total)
 
 
 def slow_start_segments(W: Array) -> Array:

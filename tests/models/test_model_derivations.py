@@ -93,6 +93,23 @@ def test_equation_24_is_its_sum(p, q):
     assert total == pytest.approx(float(newreno_full.timeout_probability_real(*args)), rel=1e-9)
 
 
+@pytest.mark.parametrize(("p", "q"), [(1e-9, 0.5), (1e-5, 0.99), (1e-3, 0.2), (0.05, 0.05), (0.05, 0.0)])
+def test_equation_24_goes_on_between_whole_windows(p, q):
+    p, q = np.array([p]), np.array([q])
+    W = newreno_window.printed_window(p, q)
+    for whole in (np.floor(W), np.floor(W) + 1):
+        real, closed = (rule(p, q, whole) for rule in (newreno_full.timeout_probability_real, closed_24))
+        np.testing.assert_allclose(closed, real, rtol=1e-7)
+    m = np.arange(1, np.floor(W[0] - 3) + 1)
+    total = 1 - np.sum(newreno_window.losses_probability(W, m, q) * (1 - p) ** (m * W / 2))
+    assert total == pytest.approx(float(newreno_full.timeout_probability_real(p, q, W)[0]), rel=1e-6)
+
+
+def closed_24(p, q, W):
+    with np.errstate(divide="ignore"):
+        return newreno_full.timeout_probability(p, q, W)
+
+
 def test_24_is_22_plus_23():
     p, q, W = 0.02, 0.3, 12
     A = [comb(W - 1, m - 1) * (1 - q) ** (W - m) * q ** (m - 1) for m in range(1, W + 1)]
