@@ -133,6 +133,56 @@ def test_more_loss_longer_round_trips_and_longer_timeouts_lower_the_rate(model):
             assert (np.diff(model.predict(**flow(model, **{name: np.geomspace(0.01, 10, 40)}))) <= 0).all()
 
 
+CONTINUOUS = [
+    *(get(name) for name in "mathis pftk-simple pftk-approx pftk-full tfrc newreno-noto bohacek-sack cubic".split()),
+    PFTKFull(variant="throughput"),
+    NewRenoNoTO(window="exact", q_from="homogeneous"),
+]
+
+
+@pytest.mark.parametrize("model", CONTINUOUS, ids=map(repr, CONTINUOUS))
+def test_continuous_and_falling_in_p(model):
+    p = np.geomspace(1e-7, 0.9, 100_001)
+    slope = np.diff(np.log(model.predict(**flow(model, p=p)))) / np.diff(np.log(p))
+    assert slope.max() < -0.2
+    assert slope.min() > -15  # a jump would be a slope of thousands
+
+
+def test_known_jump_of_newreno_full_is_at_whole_windows():
+    from tcpfit.models.newreno_window import printed_window
+
+    p = np.geomspace(1e-4, 0.2, 100_001)
+    step = np.diff(np.log(get("newreno-full").predict(p=p, q=0.05, rtt=0.1, rto=1.0)))
+    whole = np.floor(printed_window(p, np.asarray(0.05)))
+    crossed = np.diff(whole) != 0
+    assert np.abs(step[~crossed]).max() < 1e-3
+    assert 0 < step[crossed].max() < 0.04
+    last = crossed & (whole[:-1] == 4)  # below 4 every loss event is a timeout: about half the rate
+    assert -0.75 < step[last].min() < -0.6
+
+
+@pytest.mark.parametrize(("b", "jump"), [(1.0, 0.04), (2.0, 1e-6)])
+def test_known_jump_of_pftk_full_is_where_the_window_limit_sets_in(b, jump):
+    from tcpfit.models.pftk_simple import window
+
+    for p in np.geomspace(1e-4, 0.2, 12):
+        limit = float(window(np.asarray(p), np.asarray(b)))
+        for rto in (0.3, 1.0, 4.0):
+            rate = PFTKFull(b=b).predict(p=p, rtt=0.1, rto=rto, w_max=limit * np.array([1 - 1e-9, 1 + 1e-9]))
+            assert -1e-6 < np.log(rate[1] / rate[0]) < jump
+
+
+def test_known_jump_of_reordering_is_between_its_regimes():
+    a_h = np.linspace(0.7, 8, 50_001)
+    rate = get("reordering-goodput").predict(w_max=60, rtt=0.1, a_h=a_h, d=6, b=1)
+    step = np.diff(np.log(rate))
+    at_regime = int(np.argmin(step))  # F = 2 x/b = d + 2 at A_h/RTT = 10: the chain's mean, then its limit
+    assert a_h[at_regime + 1] == pytest.approx(1.0, abs=2e-4)
+    assert step[at_regime] == pytest.approx(-0.72, abs=0.01)
+    assert np.abs(step[at_regime + 1 :]).max() < 1e-3  # on to where the window recovers, at 3.6 s, and past it
+    assert (step[:at_regime] > -0.2).all()  # one period more in the mean
+
+
 def model_takes(model, name):
     return any(p.name == name for p in model.parameters)
 
