@@ -69,6 +69,7 @@ def test_declarations(model):
         (lambda: get("mathis").predict(p="x", rtt=1), "p of mathis must be a number or an array of numbers, got 'x'."),
         (lambda: get("mathis").predict(p=[1, 1], rtt=[1, 1, 1]), "mathis cannot broadcast its parameters together:"),
         (lambda: get("mathis").predict(np.ones((2, 9))), "mathis reads a 2-d array with the columns p, rtt, b, got"),
+        (lambda: get("cubic").predict(p=1, rtt=1, region="x"), "region of cubic must be one of both, cubic, reno, got"),
         (lambda: get("mathis").predict(p=1, rtt=1, losses="none"), "losses of mathis must be one of periodic, random,"),
         (lambda: get("mathis").set_params(c=2), "mathis has no convention 'c'; it has b, losses, free."),
         (lambda: Mathis(free=["rtt"]).fit([[0.1, 1]], [1]), "mathis can fit b, not 'rtt'."),
@@ -142,6 +143,10 @@ def simulated(model, n=400, noise=0.1, seed=1, **truth):
         (PFTKFull(), {"b": 1.0}),
         (NewRenoFull(q_from="homogeneous"), {"rto": 0.6}),
         (NewRenoNoTO(), {"q": 0.2}),
+        (get("tfrc"), {"b": 1.4}),
+        (get("cubic"), {"c": 0.9}),
+        (get("bohacek-sack"), {"rto": 0.6}),
+        (get("sikdar-reno"), {"rto": 0.6}),
     ],
     ids=repr,
 )
