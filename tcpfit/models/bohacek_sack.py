@@ -241,7 +241,7 @@ class BohacekSack(Model):
         Assumption("not-window-limited", "The receiver's window never stops the growth."),
         Assumption("bulk", "There is always data to send, and slow start is over."),
         Assumption("sack", "The receiver reports what arrived; the sender repairs by it."),
-        Assumption("bernoulli-loss", "Segments are lost independently of one another.", required=False),
+        Assumption("bernoulli-loss", "Segments are lost independently of one another."),
         Assumption("no-reordering", "Duplicate ACKs mean loss.", required=False),
     )
     fittable = {"rto": (1e-3, 300.0, 1.0)}

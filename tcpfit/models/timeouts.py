@@ -1,6 +1,7 @@
 """Timeouts as PFTK models them: how likely a loss indication is one, and how long a series with back-off lasts.
 
-Shared by pftk-full, newreno-full and sikdar-sack, whose papers take these expressions from PFTK.
+Shared by pftk-full, newreno-full and the three steady states of Sikdar et al., whose papers take these expressions
+from PFTK.
 
 **Symbols** p: loss probability (1); w: window (segments); T0: first timeout of a series (s, column `rto`).
 
