@@ -96,7 +96,8 @@ class Sender:
             alive = size - lost
             flight, reactions = float(size), reactions + 1
             late = alive < 3 or bool(random.random() < self.p * lost)
-            common = {"flow": self.flow, "segments": lost, "flight": flight}
+            left = (acked - alive + first) * SMSS
+            common = {"flow": self.flow, "segments": lost, "flight": flight, "left": left, "right": left + lost * SMSS}
             self.events.append(event_row("loss_event", start, timeout_follows=late, value=self.rtt_s, **common))
             if late:
                 series = int(random.geometric(1 - self.p))
@@ -104,9 +105,7 @@ class Sender:
                 for k in range(series):
                     timer = self.rto_s * 2**k
                     waited += timer
-                    self.events.append(
-                        event_row("timeout", now + waited, value=timer, flow=self.flow, flight=flight, segments=k)
-                    )
+                    self.events.append(event_row("timeout", now + waited, value=timer, **common | {"segments": k}))
                 timeouts, sent = timeouts + series, sent + series
                 self._round(now, series, 0, series, "loss", length_s=waited + self.rtt_s)
                 now += waited
