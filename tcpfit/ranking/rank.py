@@ -12,6 +12,7 @@ from tcpfit.models import Model, catalogue
 from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.growth import families
 from tcpfit.parameters.intervals import Floats
+from tcpfit.parameters.loss_rate import capture_loss
 from tcpfit.parameters.table import NAMES
 from tcpfit.ranking import applicability, residuals
 from tcpfit.ranking.blocks import ENOUGH, SUMS, Blocks, blocks
@@ -164,7 +165,7 @@ def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) ->
     mean_of_blocks = [fit.name for fit in fits].index("mean-of-blocks")
     errors = _stack([fit.residuals for fit in fits], len(cut.owner)).T
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
-    rounds = total[:, SUMS.index("rounds")]
+    rounds, missed = total[:, SUMS.index("rounds")], capture_loss(evidence)
     seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
     for i in range(flows):
         flow, enough, of_flow = int(evidence.flow[i]), bool(number[i] >= ENOUGH), slice(first[i], first[i + 1])
@@ -195,7 +196,7 @@ def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) ->
             if models[k]
         ]
         baseline = known["score"][mean_of_blocks]
-        judged = verdict(candidates, int(number[i]), float(events[i]), float(rounds[i]), baseline)
+        judged = verdict(candidates, int(number[i]), float(events[i]), float(rounds[i]), baseline, float(missed[i]))
         for key, item in {"flow": flow, "state": judged.state, "models": judged.models, "text": judged.text}.items():
             verdicts[key].append(item)
     placed = {name: pl.Series(np.take_along_axis(array, rows, 1).ravel()) for name, array in of_fits.items()}

@@ -78,6 +78,20 @@ def test_a_window_limited_flow_is_outside_the_loss_models() -> None:
     assert "window limit" in verdict["text"]
 
 
+@pytest.mark.parametrize(("share", "withheld"), [(0.009, False), (0.011, True), (0.05, True)])
+def test_above_one_per_cent_of_capture_loss_the_verdict_is_withheld(pftk: Tables, share: float, withheld: bool) -> None:
+    flows, events, rounds = pftk
+    seen = flows["data_segments"].item()
+    missing = pl.lit(round(share * seen / (1 - share)), pl.UInt64)
+    clean = ranked(pftk)[1]
+    models, verdict = ranked((flows.with_columns(missing.alias("missing_segments")), events, rounds))
+    assert clean["state"] in ("explained", "undecided")
+    assert ("insufficient" if withheld else clean["state"]) == verdict["state"]
+    assert [] == verdict["models"] if withheld else clean["models"] == verdict["models"]
+    assert withheld == (f"The capture missed {100 * share:.1f} % of the flow's data segments" in verdict["text"])
+    assert any(row["rank"] == 1 for row in models.values())
+
+
 def test_few_events_are_insufficient_but_every_model_is_predicted() -> None:
     models, verdict = ranked(Sender(0.01).run(150, seed=1))
     assert ("insufficient", []) == (verdict["state"], verdict["models"])
