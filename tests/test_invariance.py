@@ -99,9 +99,8 @@ def test_packets_that_the_capture_missed(path, share, run, seed):
     for name in ("p", "q_tilde", "p_indication"):
         before = rates_of(path)[name]
         assert after[name]["low"] <= before["value"] <= after[name]["high"], name
-        # chance and the capture, not the capture alone, make the interval: it is no wider than 2 c and a little more
-        width = after[name]["high"] / after[name]["low"]
-        assert width <= before["high"] / before["low"] * (1 + 6 * share + 0.1), name
+        # and an interval that says something: it is not one loss wider for each packet missed
+        assert before["low"] / 2 < after[name]["low"] and after[name]["high"] < 2 * before["high"], name
     data = segments.filter(pl.col("payload") > 0).height
     taken = (
         data

@@ -32,9 +32,16 @@ def renewals(cycles: list[float], sizes: list[float], dead: float = 0.0) -> floa
 
 
 def test_renewal_count_by_hand() -> None:
-    """Cycles of 50, 100 and 150 without dead time: (1 - cycle/100)^2 sums to 0.5, so that the dispersion is
-    (3 + 0.5)/(3 + 2); Student's quantile of 5 degrees of freedom is 2.5706."""
-    assert 3 / (3.5 / 5) / (2.5706 / 1.95996) ** 2 == pytest.approx(renewals([50, 100, 150], [1, 1, 1]), rel=1e-4)
+    """Cycles of 50, 100 and 150 without dead time: 1 - cycle/100 is 0.5, 0 and -0.5, the squares sum to 0.5 and the
+    neighbours' products to 0. One lag leaves 3 x 3/4 - 1 = 1.25 degrees of freedom; Student's quantile of 4.25 is
+    2.7132."""
+    dispersion = (3 + 1.25 * 0.5 / 2) / 4.25
+    assert 3 / dispersion / (2.7132 / 1.95996) ** 2 == pytest.approx(renewals([50, 100, 150], [1, 1, 1]), rel=1e-3)
+
+
+def test_neighbours_that_are_alike_make_the_count_less_sure() -> None:
+    alternating, blocks = [50.0, 150.0] * 32, ([50.0] * 8 + [150.0] * 8) * 4
+    assert renewals(blocks, [1.0] * 64) < 0.5 * renewals(alternating, [1.0] * 64)
 
 
 def test_regular_events_are_surer_than_irregular_ones() -> None:
