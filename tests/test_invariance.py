@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tcpfit import engine, parameters
+from tcpfit import engine, parameters, ranking
 from tcpfit.schema import polars_schema
 
 SAMPLES = sorted((Path(__file__).parent.parent / "sample-traces").glob("*.pcap*"))
@@ -110,6 +110,19 @@ def test_packets_that_the_capture_missed(path, share, run, seed):
     )
     missing = less["flows"]["missing_segments"].sum()
     assert missing == pytest.approx(taken, rel=0.3, abs=5)
+
+
+@pytest.mark.parametrize(("share", "withheld"), [(0.002, False), (0.05, True)])
+@pytest.mark.parametrize("path", LONG, ids=lambda path: path.name)
+def test_no_verdict_where_the_capture_missed_more_than_one_per_cent(path, share, withheld):
+    segments, generator = segments_of(path), random.Random(7)
+    less = tracked(segments.filter(pl.Series([generator.random() >= share for _ in range(segments.height)])))
+    tables = [less[name] for name in ("flows", "events", "rounds")]
+    _, verdicts = ranking.rank(*tables, parameters.estimate(*tables))
+    flow = less["flows"].sort("data_bytes")[-1]["flow"].item()
+    verdict = verdicts.row(by_predicate=pl.col("flow") == flow, named=True)
+    assert withheld == verdict["text"].startswith("The capture missed")
+    assert not withheld or ("insufficient", []) == (verdict["state"], verdict["models"])
 
 
 def test_samples_are_long_enough_for_this():
