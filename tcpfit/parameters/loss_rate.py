@@ -15,8 +15,8 @@ far as `lost_low` and `lost_high` allow.
 is, losses and segments becoming fewer alike. A loss shows in two packets, the one that was lost and the one that came
 instead; it is without one of them with a probability of 2 c and may then be hidden or seen twice. The ends are moved by
 that share, and its chance is added to the variance.
-**Departures**: neighbours are compared up to the cube root of the number of events: a loss rate that changes more slowly
-than that, or in a flow of few events, varies more than the interval says. Regular losses vary less.
+**Departures**: neighbours are compared up to the cube root of the number of events: a loss rate that changes more
+slowly than that, or in a flow of few events, varies more than the interval says. Regular losses vary less.
 **Validation**: tests/parameters/test_rates.py, tests/test_coverage.py, tests/test_invariance.py; the figures are in
 docs/coverage.md.
 """
