@@ -1,10 +1,10 @@
 """Intervals of 95 %: of a renewal process for rates, exact for shares, the Bayesian bootstrap for means.
 
 Reference: Smith (1955), doi:10.1098/rspa.1955.0198 (renewal-reward); Cochran (1977), Sampling Techniques, 3rd ed.,
-chapter 6 (ratios); Newey and West (1987), doi:10.2307/1913610 (neighbours that are alike); Priestley (1981), Spectral
-Analysis and Time Series, chapter 6 (how sure that is); Garwood (1936), doi:10.1093/biomet/28.3-4.437 (Poisson, exact);
-Brown, Cai and DasGupta (2003), Statistica Sinica 13, 19-49 (Poisson, Jeffreys); Clopper and Pearson (1934),
-doi:10.1093/biomet/26.4.404 (shares); Rubin (1981), doi:10.1214/aos/1176345338 (Bayesian bootstrap).
+chapter 6 (ratios); Newey and West (1987), doi:10.2307/1913610 (neighbours that are alike); Garwood (1936),
+doi:10.1093/biomet/28.3-4.437 (Poisson, exact); Brown, Cai and DasGupta (2003), Statistica Sinica 13, 19-49 (Poisson,
+Jeffreys); Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404 (shares); Rubin (1981), doi:10.1214/aos/1176345338
+(Bayesian bootstrap).
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ def summed(values: Floats, owner: Ints, owners: int) -> Floats:
 
 
 def renewal_count(sizes: Floats, cycles: Floats, dead: Floats, owner: Ints, owners: int) -> Floats:
-    """How many Poisson events would tell as much of each owner's rate, sum of `sizes` over sum of `cycles`.
+    """Poisson events that tell as much of each owner's rate, sum of `sizes` over sum of `cycles`; 0 if it has none.
 
     Event i has a size (1 where events are counted) and a cycle, the exposure from the end of the dead time of the event
     before to the end of its own, of which `dead` is the dead time; a cycle contains what the size depends on. The
-    variance of the sum is that of size - rate x cycle (Smith 1955; Cochran 1977, chapter 6), neighbours up to the cube
-    root of the number of events included, since a path may be worse for some events at a time (Newey and West 1987). It
-    is shrunk, with the weight of three events, to what it is where the rest of a cycle is exponential and cycles are
-    independent, and widened to Student's law. 0 without events.
+    variance of the sum is that of size - rate x cycle (Smith 1955; Cochran 1977, chapter 6). Where neighbours up to the
+    cube root of the number of events are alike, since a path may be worse for some events at a time, they add to it
+    (Newey and West 1987); they never take from it, as that would mostly be chance. It is shrunk, with the weight of
+    three events, to what it is where the rest of a cycle is exponential, and widened to Student's law.
     """
     n = np.bincount(owner, minlength=owners).astype(np.float64)
     total, exposure = summed(sizes, owner, owners), summed(cycles, owner, owners)
@@ -83,18 +83,16 @@ def renewal_count(sizes: Floats, cycles: Floats, dead: Floats, owner: Ints, owne
         rate, mean_size = total / exposure, total / n
         alive = 1.0 - np.clip(summed(dead, owner, owners) / exposure, 0.0, MOST_DEAD)
         off = sizes - rate[owner] * cycles
+        squares, alike = summed(off**2, owner, owners), np.zeros(owners)
         lags = np.floor(np.cbrt(n))
-        squares = summed(off**2, owner, owners)
         for lag in range(1, int(lags.max(initial=0.0)) + 1):
             same = owner[lag:] == owner[:-lag]
             together = summed((off[lag:] * off[:-lag])[same], owner[lag:][same], owners)
-            squares += 2.0 * np.maximum(1.0 - lag / (lags + 1.0), 0.0) * together
+            alike += 2.0 * np.maximum(1.0 - lag / (lags + 1.0), 0.0) * together
         spread = summed((sizes - mean_size[owner]) ** 2, owner, owners) / np.maximum(n - 1.0, 1.0)
-        # a variance from so many lags is as sure as one from 3/2 n/(lags + 1) independent cycles (Priestley 1981)
-        seen = np.maximum(n * np.minimum(1.5 / (lags + 1.0), 1.0) - 1.0, 0.0)
-        freedom = PRIOR_EVENTS + seen
+        freedom = PRIOR_EVENTS + n - 1.0
         chance = spread + (mean_size * alive) ** 2
-        dispersion = (PRIOR_EVENTS * chance + seen * np.maximum(squares, 0.0) / np.maximum(n - 1.0, 1.0)) / freedom
+        dispersion = (PRIOR_EVENTS * chance + squares + np.maximum(alike, 0.0)) / freedom
         student = special.stdtrit(freedom, 0.975) / Z95
         count = total**2 / (n * dispersion * student**2)
     return np.where(n > 0, count, 0.0)

@@ -32,11 +32,16 @@ def renewals(cycles: list[float], sizes: list[float], dead: float = 0.0) -> floa
 
 
 def test_renewal_count_by_hand() -> None:
-    """Cycles of 50, 100 and 150 without dead time: 1 - cycle/100 is 0.5, 0 and -0.5, the squares sum to 0.5 and the
-    neighbours' products to 0. One lag leaves 3 x 3/4 - 1 = 1.25 degrees of freedom; Student's quantile of 4.25 is
-    2.7132."""
-    dispersion = (3 + 1.25 * 0.5 / 2) / 4.25
-    assert 3 / dispersion / (2.7132 / 1.95996) ** 2 == pytest.approx(renewals([50, 100, 150], [1, 1, 1]), rel=1e-3)
+    """Cycles of 50, 100 and 150 without dead time: 1 - cycle/100 is 0.5, 0 and -0.5, whose squares sum to 0.5, so that
+    the dispersion is (3 + 0.5)/(3 + 2); Student's quantile of 5 degrees of freedom is 2.5706. The neighbours' products
+    are 0; in the order 50, 150, 100 they are negative and do not count. Of 50, 50, 150, 150 they sum to 0.25, which
+    counts twice with the weight 1/2."""
+    student = (2.5706 / 1.95996) ** 2
+    assert 3 / (3.5 / 5) / student == pytest.approx(renewals([50, 100, 150], [1, 1, 1]), rel=1e-4)
+    assert renewals([50, 100, 150], [1, 1, 1]) == pytest.approx(renewals([50, 150, 100], [1, 1, 1]))
+    assert 4 / ((3 + 1 + 0.25) / 6) / (2.4469 / 1.95996) ** 2 == pytest.approx(
+        renewals([50, 50, 150, 150], [1] * 4), rel=1e-4
+    )
 
 
 def test_neighbours_that_are_alike_make_the_count_less_sure() -> None:

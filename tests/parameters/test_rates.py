@@ -88,12 +88,11 @@ def test_the_range_of_losses_widens_the_interval_of_p() -> None:
 
 def test_p_of_two_events_by_hand() -> None:
     """The events stand at 250 and 625 of 1000 segments, with 11 and 21 in flight: cycles of 615 and 385, 32 segments
-    dead. 1 - 0.002 x 615 = -0.23 and its opposite; half of their product is taken off twice. Half of chi-squared's
-    quantiles give the ends."""
+    dead. 1 - 0.002 x 615 = -0.23 and its opposite; half of chi-squared's quantiles give the ends."""
     flows, events, rounds = small()
     found = values((flows.with_columns(lost_high="lost_segments"), events, rounds))["p"]
-    dispersion = (3 * 0.968**2 + 0.5 * (2 * 0.23**2 - 0.23**2)) / 3.5
-    count = 2 / dispersion / (special.stdtrit(3.5, 0.975) / 1.959964) ** 2
+    dispersion = (3 * 0.968**2 + 2 * 0.23**2) / 4
+    count = 2 / dispersion / (special.stdtrit(4, 0.975) / 1.959964) ** 2
     low, high = special.gammaincinv(count + 0.5, 0.025), special.gammaincinv(count + 1, 0.975)
     assert (0.002 * low / count, 0.002 * high / count) == pytest.approx((found["low"], found["high"]), rel=1e-4)
 
