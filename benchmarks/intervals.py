@@ -67,7 +67,7 @@ def main() -> int:
     if arguments.traces:
         found = scenarios(arguments.traces)
         parts += [programmed(found), counted([*found, *scenarios(arguments.replicas)]), thinned(found)]
-    text = "\n".join(parts)
+    text = "".join(parts)
     print(text)
     if arguments.markdown:
         with AtomicFile(arguments.markdown) as partial:
@@ -143,6 +143,13 @@ class Scenario:
         """The scenario, without the number of the run."""
         return re.sub(r"-r\d+$", "", self.folder.name)
 
+    @property
+    def path(self) -> str:
+        """The settings of the data direction and the round-trip time."""
+        forward = self.truth["parameters"]["fwd"]
+        settings = [f"{key}={value:g}" for key, value in forward.items() if key != "delay_us" and value]
+        return f"RTT {self.truth['summary']['base_rtt_ms']:g} ms, {', '.join(settings)}"
+
     def capture(self, end: str) -> Path | None:
         """The capture taken at one end."""
         return next(iter(sorted(self.folder.glob(f"{end}.pcap*"))), None)
@@ -216,19 +223,25 @@ def replicated(found: list[Scenario]) -> str:
             totals[i] += sum(hit), len(hit)
             cells.append(f"{truth:.5f}: {sum(hit)} of {len(hit)}")
         cells += ["" for _ in range(3 - len(cells))]
-        rows.append(f"| {name} | {len(runs)} | {at_sender['loss_events'].mean():.0f} | " + " | ".join(cells) + " |")
+        rows.append(
+            f"| {name} | {runs[0].path} | {len(runs)} | {at_sender['loss_events'].mean():.0f} | "
+            + " | ".join(cells)
+            + " |"
+        )
+    error = (0.95 * 0.05 / max(len(found), 1)) ** 0.5
     share = [f"**{100 * hit / n:.1f} %** of {n:.0f}" if n else "" for hit, n in totals]
     return f"""
 ## Replicas
 
-Real kernels over an emulated path, each scenario run many times with other random numbers, both captures of each run.
-The truth of `p` is the loss events of all runs (captures at the sender) over the segments that the path saw; that of
+Real kernels over an emulated path, each scenario run many times with other random numbers, both captures of each run
+(which share its luck: 80 intervals are 40 trials, and chance moves the shares of all by {100 * Z95 * error:.1f}). The
+truth of `p` is the loss events of all runs (captures at the sender) over the segments that the path saw; that of
 `q_tilde` the packets the path dropped, and where it follows from how the path was programmed also that rate.
 
-| scenario | runs | loss events in a run | p | q_tilde, pooled | q_tilde, programmed |
-| --- | --- | --- | --- | --- | --- |
+| scenario | path | runs | loss events in a run | p | q_tilde, pooled | q_tilde, programmed |
+| --- | --- | --- | --- | --- | --- | --- |
 {chr(10).join(rows)}
-| all | | | {" | ".join(share)} |
+| all | | {len(found)} | | {" | ".join(share)} |
 """
 
 
