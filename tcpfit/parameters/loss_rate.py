@@ -44,11 +44,11 @@ def p_indication(evidence: Evidence) -> Estimate:
 def p_mark(evidence: Evidence) -> Estimate:
     """Windows with congestion marks per segment sent; NaN where marks cannot show."""
     count, sent = evidence.column("mark_events"), evidence.column("sent_segments")
-    low, high = poisson_interval(np.nan_to_num(count))
     known = np.isfinite(count) & (sent > 0)
+    low, high = count_factors(np.nan_to_num(count))
     with np.errstate(divide="ignore", invalid="ignore"):
-        value, low, high = (np.where(known, x / sent, np.nan) for x in (count, low, high))
-    return Estimate(value, low, np.minimum(high, 1.0), np.nan_to_num(count).astype(np.int64))
+        value, base = (np.where(known, x / sent, np.nan) for x in (count, np.fmax(count, 1.0)))
+    return Estimate(value, base * low, np.minimum(base * high, 1.0), np.nan_to_num(count).astype(np.int64))
 
 
 def q_tilde(evidence: Evidence) -> Estimate:

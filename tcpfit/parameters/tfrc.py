@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, poisson_interval
+from tcpfit.parameters.intervals import Estimate, Floats, count_factors
 from tcpfit.parameters.loss_rate import count_range
 
 WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2])
@@ -49,9 +49,8 @@ def p_tfrc(evidence: Evidence) -> Estimate:
         intervals = np.diff(np.append(start, max(sent[flow], start[-1])))
         total = sum(_integral(intervals[max(i - len(WEIGHTS), 0) : i], intervals[i]) for i in range(1, len(start)))
         value[flow], n[flow] = total / intervals[1:].sum(), len(start) - 1
-    low, high = poisson_interval(n.astype(np.float64))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        estimate = Estimate(value, value * low / n, value * high / n, n)
+    low, high = count_factors(n.astype(np.float64))
+    estimate = Estimate(value, value * low, value * high, n)
     wide = estimate.widened(*count_range(evidence))
     return Estimate(value, wide.low, np.minimum(wide.high, 1.0), n)
 

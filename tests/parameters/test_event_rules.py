@@ -98,8 +98,8 @@ def test_mean_is_that_of_the_rule_segment_by_segment() -> None:
         rates.append(loss_event_rate(np.diff(begun).astype(np.float64), at - begun[-1]))
     assert np.mean(rates) == pytest.approx(found["value"], rel=1e-4)
     assert len(start) - 1 == found["n"]
-    # Garwood: thirteen events are 6.922 to 22.230
-    ends = (found["value"] * 6.922 / 13, found["value"] * 22.230 / 13)
+    # thirteen events are 7.287 (Jeffreys) to 22.230 (Garwood)
+    ends = (found["value"] * 7.287 / 13, found["value"] * 22.230 / 13)
     assert ends == pytest.approx((found["low"], found["high"]), rel=1e-3)
 
 
