@@ -66,6 +66,8 @@ REASONS = {
     "ip-id": "the IP identification shows the sending order (usable sequence)",
     "tsval": "the TCP timestamp shows the sending order (RFC 7323)",
     "timing": "it came too early to be an answer to a duplicate ACK",
+    "sack-order": "an earlier ACK had SACKed data sent later, and it was sent once (RFC 2018, 3)",
+    "dup-acks": "duplicate ACKs ended and nothing had been sent again (RFC 5681, 2)",
     "copy": "same range, same IP identification and same timestamp",
     "one-rtt": "losses within one round trip of the first",
     "keep-alive": "a keep-alive (RFC 9293, 3.8.4)",

@@ -291,6 +291,24 @@ RULES = {
             ("a resend of the timer or of an older recovery", "a silence before it, or a recovery under way"),
         ),
     ),
+    "sack-order": Rule(
+        "At the sender: an earlier ACK had SACKed bytes above these, which were sent once and are acknowledged only "
+        "now. The receiver got them after what was sent later.",
+        "RFC 2018, 3; RFC 4737, 3",
+        (
+            ("in order, and the ACKs in between lost", "a capture at the receiver"),
+            ("left out by ACKs that had no room for its block", "more holes than the three or four blocks of an ACK"),
+        ),
+    ),
+    "dup-acks": Rule(
+        "At the sender, without SACK: duplicate ACKs asked for these bytes, which were sent once and are acknowledged "
+        "now. What was sent later had come before them.",
+        "RFC 5681, 2; RFC 4737, 3",
+        (
+            ("data or ACKs copied on the path", "a capture at the receiver, or DSACK"),
+            ("a loss (resent)", "the bytes sent again"),
+        ),
+    ),
     "copy": Rule(
         "The same bytes with the same IP identification and timestamp, sooner than any resend: the network or the "
         "capture made a second packet of one.",

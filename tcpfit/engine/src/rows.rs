@@ -78,6 +78,8 @@ vocabulary! {
         IpId = "ip-id",
         Tsval = "tsval",
         Timing = "timing",
+        SackOrder = "sack-order",
+        DupAcks = "dup-acks",
         Copy = "copy",
         OneRtt = "one-rtt",
         KeepAlive = "keep-alive",

@@ -73,6 +73,17 @@ pub struct Delivered {
     pub original: bool,
 }
 
+/// The fate of a first transmission whose range was sent again.
+#[derive(Clone, Copy, Debug)]
+pub struct Original {
+    pub order: u64,
+    pub left: u64,
+    /// What shows that it arrived; `None` if it was lost.
+    pub arrived: Option<Reason>,
+    pub ack_frame: Option<u64>,
+    pub confidence: f64,
+}
+
 #[derive(Clone, Debug)]
 pub struct Fates {
     flow: u32,
@@ -101,6 +112,8 @@ pub struct Fates {
     pub doubtful: u64,
     pub spurious: u64,
     pub missing: u64,
+    /// At the sender: what became of originals that were sent again.
+    pub originals: Vec<Original>,
 }
 
 /// What settling needs to know of the sender.
@@ -133,6 +146,7 @@ impl Fates {
             doubtful: 0,
             spurious: 0,
             missing: 0,
+            originals: Vec::new(),
         }
     }
 
@@ -499,6 +513,7 @@ impl Fates {
         }
         let arrived = copies.iter().enumerate().filter(|&(k, t)| t.seen && !lost[k]).count();
         let mut beyond_first = arrived.saturating_sub(1);
+        let mut original_arrived = None;
         for (k, t) in copies.iter().enumerate().rev() {
             if beyond_first == 0 || k == 0 {
                 break;
@@ -516,6 +531,7 @@ impl Fates {
                     _ if unit.discarded => Reason::Discarded,
                     _ => w.filler_reason,
                 };
+                original_arrived = (!lost[0]).then_some(reason);
                 self.spurious_event(
                     t.time_ns,
                     unit.left,
@@ -528,6 +544,15 @@ impl Fates {
                     sink,
                 );
             }
+        }
+        if context.vantage == Vantage::Sender && n > 1 {
+            self.originals.push(Original {
+                order: unit.first.order,
+                left: unit.left,
+                arrived: original_arrived,
+                ack_frame: w.ack_frame,
+                confidence,
+            });
         }
     }
 

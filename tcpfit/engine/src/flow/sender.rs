@@ -96,6 +96,10 @@ pub struct Sender {
     pub duplicate_acks: u32,
     /// Flight when the first of these came: what the sender had outstanding before it knew of a hole.
     pub undisturbed_flight: f64,
+    /// When the first of these came, of those without a resend outstanding.
+    pub first_duplicate_ns: i64,
+    /// Highest byte that SACK reported of data sent once.
+    pub heard: u64,
     /// Mean time from an ACK to what it let go; 0 while none was seen.
     response_ns: i64,
     /// When the last third duplicate ACK came.
@@ -107,7 +111,7 @@ pub struct Sender {
     pub unexplained_acks: u32,
     /// Highest byte sent at the last duplicate ACK: nothing above it was held then.
     held_to: u64,
-    held_ns: i64,
+    pub held_ns: i64,
     pub last_ack_ns: i64,
     pub last_advance_ns: i64,
     pub last_sent_ns: i64,
@@ -157,6 +161,8 @@ impl Sender {
             sacked: 0,
             duplicate_acks: 0,
             undisturbed_flight: 0.0,
+            first_duplicate_ns: 0,
+            heard: start,
             response_ns: 0,
             third_ns: i64::MIN / 2,
             last_sack: Default::default(),
@@ -279,6 +285,7 @@ impl Sender {
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         self.tick(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
+        let heard = self.heard;
         self.on_sack(ack);
         if self.vantage == Vantage::Sender && self.marks.listens(ack.ace) {
             let state = State {
@@ -297,7 +304,7 @@ impl Sender {
             self.on_discarded(ack);
         }
         if ack.ack > self.una {
-            self.advance(ack, sink);
+            self.advance(ack, heard, sink);
         } else if ack.ack == self.una && ack.pure && self.order > 0 {
             // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
             let same_window = ack.window == self.window;
@@ -305,6 +312,9 @@ impl Sender {
             if outstanding && (self.sacked > sacked_before || (same_window && !self.sack)) {
                 if self.duplicate_acks == 0 {
                     self.undisturbed_flight = flight_before;
+                    if self.episodes.phase == Phase::Open {
+                        self.first_duplicate_ns = ack.time_ns;
+                    }
                 }
                 self.duplicate_acks += 1;
                 self.totals.duplicate_acks += 1;
@@ -356,6 +366,7 @@ impl Sender {
             return;
         }
         self.sack = true;
+        let heard = self.heard;
         let mut first_sample: Option<i64> = None;
         for (i, &(left, right)) in blocks.iter().enumerate() {
             // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
@@ -374,13 +385,19 @@ impl Sender {
                 }
                 unit.sacked_ns = ack.time_ns;
                 self.sacked += segments(unit.right - unit.left, self.smss);
+                let overtaken = unit.left < heard;
                 if unit.resent.is_none() {
+                    self.heard = self.heard.max(unit.right);
                     self.delivered_order = self.delivered_order.max(unit.first.order);
                     if unit.first.seen && first_sample.is_none() {
                         first_sample = Some(unit.first.time_ns);
                     }
                 } else if ack.time_ns - unit.last().time_ns >= (self.rtt.min_s * 1e9) as i64 {
                     self.delivered_order = self.delivered_order.max(unit.last().order);
+                }
+                if overtaken {
+                    let unit = unit.clone();
+                    self.on_overtaken(&unit, ack, heard);
                 }
             }
         }
@@ -391,7 +408,7 @@ impl Sender {
     }
 
     /// The left edge moves to `ack.ack`.
-    fn advance(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+    fn advance(&mut self, ack: &Ack, heard: u64, sink: &mut dyn Sink) {
         if ack.ack > self.nxt {
             // acknowledged but never seen: the sender's data are not (all) in the capture
             return;
@@ -414,6 +431,10 @@ impl Sender {
             self.outstanding = self.outstanding.saturating_sub(count);
             if unit.sacked_ns != 0 {
                 self.sacked = self.sacked.saturating_sub(count);
+            }
+            if unit.sacked_ns == 0 && (unit.left < heard || head && self.unexplained_acks > 0 || unit.resent.is_some())
+            {
+                self.on_overtaken(&unit, ack, heard);
             }
             if unit.resent.is_none() && unit.first.seen {
                 self.delivered_order = self.delivered_order.max(unit.first.order);
@@ -517,6 +538,7 @@ impl Sender {
         let context = self.context();
         let known_ns = self.fates.settle(now_ns, open_ns, &context, &mut self.rounds, sink);
         self.rounds.settle(known_ns, sink);
+        self.settle_reordering(known_ns, sink);
     }
 
     /// The flow is over: everything is given out with what is known.
