@@ -271,6 +271,12 @@ EVENTS = (
         "segments",
         "of a loss or loss_event: segments the flow had sent before this transmission; pieces of a super-segment share it",
     ),
+    Column(
+        "arrival",
+        U64,
+        "",
+        "of a reordering: its number among the data segments that arrived, from 1, copies left out; null otherwise and at the sender",
+    ),
 )
 
 ROUNDS = (

@@ -39,7 +39,14 @@ def flow_row(flow: int = 0, **columns: Any) -> dict[str, Any]:
 def event_row(kind: str, time_s: float, flow: int = 0, **columns: Any) -> dict[str, Any]:
     """A row of the events table."""
     row: dict[str, Any] = {c.name: 0 for c in EVENTS}
-    row |= {"reason": "unknown", "phase": "open", "confidence": 1.0, "timeout_follows": None, "value": None}
+    row |= {
+        "reason": "unknown",
+        "phase": "open",
+        "confidence": 1.0,
+        "timeout_follows": None,
+        "value": None,
+        "arrival": None,
+    }
     return row | {"flow": flow, "kind": kind, "time_ns": round(time_s * 1e9)} | columns
 
 

@@ -115,6 +115,7 @@ pub struct EventRow {
     pub value: Option<f64>,
     pub timeout_follows: Option<bool>,
     pub order: Option<u64>,
+    pub arrival: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -366,6 +366,7 @@ impl Sender {
             value: Some(q.timer_s),
             timeout_follows: None,
             order: None,
+            arrival: None,
         });
         self.close_episode(sent.time_ns, true, sink);
         self.open_episode(Phase::Loss, sent, q, Reason::Rto);
@@ -390,6 +391,7 @@ impl Sender {
             value: Some(q.timer_s),
             timeout_follows: None,
             order: None,
+            arrival: None,
         });
     }
 
@@ -413,6 +415,7 @@ impl Sender {
             value: q.map(|q| (sent.time_ns - q.last.time_ns) as f64 / 1e9),
             timeout_follows: None,
             order: None,
+            arrival: None,
         });
     }
 
@@ -455,6 +458,7 @@ impl Sender {
             value: Some((time_ns - opened.time_ns).max(0) as f64 / 1e9),
             timeout_follows: Some(broken),
             order: None,
+            arrival: None,
         });
     }
 }

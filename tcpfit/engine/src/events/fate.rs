@@ -385,6 +385,7 @@ impl Fates {
             value: None,
             timeout_follows: None,
             order: None,
+            arrival: None,
         });
     }
 
@@ -590,6 +591,7 @@ impl Fates {
             value: Some(loss.rtt_s),
             timeout_follows: None,
             order: Some(loss.order),
+            arrival: None,
         });
     }
 

@@ -95,6 +95,7 @@ impl LossEvents {
             value: Some((event.last_ns - event.first.time_ns) as f64 / 1e9),
             timeout_follows: Some(event.timeout),
             order: Some(event.first.order),
+            arrival: None,
         });
     }
 }

@@ -256,6 +256,7 @@ impl Marks {
             value: Some(0.0),
             timeout_follows: None,
             order: None,
+            arrival: None,
         }
     }
 }

@@ -32,6 +32,8 @@ pub struct Late {
     pub segments: u32,
     /// Segments that arrived between its absence and itself (RFC 4737's extent).
     pub extent: u32,
+    /// Number of its first segment among those that arrived, from 1, copies left out; `None` where arrivals are not seen.
+    pub arrival: Option<u64>,
     pub late_s: f64,
     pub reason: Reason,
     pub confidence: f64,
@@ -95,6 +97,7 @@ impl Reordering {
             value: Some(late.late_s),
             timeout_follows: None,
             order: None,
+            arrival: late.arrival,
         });
         match &mut self.open {
             Some(event)
@@ -134,6 +137,7 @@ impl Reordering {
             value: Some(event.last.late_s),
             timeout_follows: None,
             order: None,
+            arrival: None,
         });
     }
 }
@@ -167,6 +171,7 @@ impl Sender {
                 cause_frame: Some(ack.frame),
                 segments: segments(unit.right - unit.left, self.smss),
                 extent,
+                arrival: None,
                 late_s: (ack.time_ns - since_ns) as f64 / 1e9,
                 reason,
                 confidence,

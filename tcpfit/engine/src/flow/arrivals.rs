@@ -104,6 +104,11 @@ impl Arrivals {
         ip_id.is_some_and(|id| self.id.is_newest(id))
     }
 
+    /// Segments that arrived so far, copies left out (RFC 5236 gives duplicates no place in the sequence).
+    fn arrived(&self) -> u64 {
+        self.segments - self.network_copies
+    }
+
     pub fn counts(&self) -> bool {
         self.id.dense()
     }
@@ -277,6 +282,7 @@ impl Arrivals {
             value: None,
             timeout_follows: None,
             order: None,
+            arrival: None,
         });
     }
 
@@ -422,7 +428,7 @@ impl Arrivals {
             time_ns: passing.time_ns,
             hole_ns,
             frame: passing.frame,
-            arrivals: self.segments,
+            arrivals: self.arrived(),
         });
     }
 
@@ -494,7 +500,8 @@ impl Arrivals {
             frame: passing.frame,
             cause_frame: Some(missing.frame),
             segments: count,
-            extent: (self.segments - missing.arrivals) as u32,
+            extent: (self.arrived() - missing.arrivals) as u32,
+            arrival: Some(self.arrived() + 1 - u64::from(count)),
             late_s: (passing.time_ns - missing.time_ns) as f64 / 1e9,
             reason,
             confidence,

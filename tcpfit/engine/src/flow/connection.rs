@@ -309,6 +309,7 @@ impl Connection {
                 value: Some(*since_s),
                 timeout_follows: None,
                 order: None,
+                arrival: None,
             });
         }
     }
@@ -668,6 +669,7 @@ impl Flow {
             frame: Some(passing.frame),
             cause_frame: Some(earlier.frame),
             order: None,
+            arrival: None,
             segments: 0,
             flight: self.sender.flight(),
             phase: self.sender.phase(),
@@ -722,6 +724,7 @@ impl Flow {
             value: None,
             timeout_follows: None,
             order: None,
+            arrival: None,
         });
     }
 
@@ -797,6 +800,7 @@ impl Flow {
             value: Some((time_ns - start_ns) as f64 / 1e9),
             timeout_follows: None,
             order: None,
+            arrival: None,
         });
     }
 

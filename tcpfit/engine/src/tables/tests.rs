@@ -101,6 +101,7 @@ fn rows_are_sorted_however_they_were_settled() {
         value: None,
         timeout_follows: None,
         order: None,
+        arrival: None,
     };
     let rows: Vec<_> = (0..40_000)
         .map(|i| event(i % 3, i64::from(i % 7), Some(u64::from(i))))

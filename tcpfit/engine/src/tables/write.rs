@@ -122,6 +122,7 @@ table!(EventRow, |row| {
     value: f64 = row.value,
     timeout_follows: bool = row.timeout_follows,
     order: u64 = row.order,
+    arrival: u64 = row.arrival,
 });
 
 table!(RoundRow, |row| {
