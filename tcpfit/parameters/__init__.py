@@ -92,5 +92,6 @@ def estimates(evidence: Evidence) -> dict[str, Estimate]:
         "b": growth_rate.b(evidence),
         "d": reorder.d(evidence),
         "a_h": reorder.a_h(evidence),
+        "a_h_reacted": reorder.a_h_reacted(evidence),
         "r": reorder.r(evidence, mean_rtt.value),
     }

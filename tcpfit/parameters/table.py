@@ -27,6 +27,7 @@ NAMES = {
     "b": ("rounds/segment", "rounds per segment of window growth in congestion avoidance (Padhye et al. 1998)"),
     "d": ("segments", "segments that one reordering event delays (Sharma et al.)"),
     "a_h": ("s", "mean time between reordering events (Sharma et al.)"),
+    "a_h_reacted": ("s", "mean time between reordering events that set off a recovery or a timeout"),
     "r": ("rounds", "round trips until the ACKs of the late segments arrive (Sharma et al., section III-B)"),
 }
 """Every parameter: unit ('' for none) and meaning, in the table's order."""
