@@ -35,6 +35,7 @@ MAPPING: dict[tuple[str, str], tuple[str, ...]] = {
     ("reordering", "ip-id"): ("out_of_order",),
     ("reordering", "tsval"): ("out_of_order",),
     ("reordering", "timing"): ("out_of_order",),
+    ("reordering", "unasked"): ("out_of_order",),
     ("duplicate", ANY): (),
     ("probe", "keep-alive"): ("keep_alive",),
     ("probe", "window-probe"): ("zero_window_probe",),
@@ -376,7 +377,7 @@ def _too_soon(packet: _Packet, seen: Seen) -> bool:
 
 
 def _overtaken(packet: _Packet, seen: Seen) -> bool:
-    shown = packet.reasons() & {"ip-id", "tsval", "timing"}
+    shown = packet.reasons() & {"ip-id", "tsval", "timing", "unasked"}
     return packet.is_labelled("reordering") and bool(shown) and bool(packet.flags & set(RESENT))
 
 

@@ -236,9 +236,10 @@ def _flow(
     control: dict[str, Any],
 ) -> dict[str, Any]:
     ranges = {}
-    low, high = row["lost_low"], row["lost_high"]
-    if low is not None and high is not None and low != high:
-        ranges["lost_segments"] = [low, high]
+    for name, stem in (("lost_segments", "lost"), ("reordered_segments", "reordered")):
+        low, high = row[f"{stem}_low"], row[f"{stem}_high"]
+        if low is not None and high is not None and low != high:
+            ranges[name] = [low, high]
     return {
         "id": row["flow"],
         "connection": row["connection"],

@@ -54,7 +54,7 @@ DECIDED = ("retransmission", "timeout", "recovery", "tail_loss_probe")
 SETTLED_LATER = ("loss", "loss_event", "spurious", "reordering", "reorder_event")
 """Kinds that hindsight settles: the phase of the sender then is not kept."""
 
-SEEN_LATE = ("ip-id", "tsval", "timing")
+SEEN_LATE = ("ip-id", "tsval", "timing", "unasked")
 """Reasons of reordering that the late packet itself shows; the others are the receiver's ACKs."""
 
 WITHOUT_FLIGHT = ("spurious", "reorder_event")

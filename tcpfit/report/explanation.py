@@ -291,6 +291,15 @@ RULES = {
             ("a resend of the timer or of an older recovery", "a silence before it, or a recovery under way"),
         ),
     ),
+    "unasked": Rule(
+        "It filled a hole, and nothing that the sender had heard when it must have left asked for it: no duplicate "
+        "ACK, no SACK, no timer. Neither identification nor timestamp tells; the counts are ranges.",
+        "RFC 4737, 3; RFC 5681, 3.2; RFC 6298, 5",
+        (
+            ("a loss and its resend (hole)", "an IP identification that counts, or timestamps"),
+            ("a resend of a sender with rules of its own", "the same data once more, or a DSACK: then it was late"),
+        ),
+    ),
     "sack-order": Rule(
         "At the sender: an earlier ACK had SACKed bytes above these, which were sent once and are acknowledged only "
         "now. The receiver got them after what was sent later.",

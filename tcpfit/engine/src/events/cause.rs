@@ -205,6 +205,11 @@ impl Sender {
         }
     }
 
+    /// Sent now, no rule would explain it: nothing had asked for it, and no timer had run out.
+    pub fn nothing_asked_for(&mut self, sent: &Sent) -> bool {
+        self.question(sent).is_some_and(|q| self.label(&q) == Reason::Unknown)
+    }
+
     fn label(&self, q: &Question) -> Reason {
         if q.sacked {
             return Reason::Unneeded;

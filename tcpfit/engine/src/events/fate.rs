@@ -30,6 +30,8 @@ const WAIT_LATE_NS: i64 = 1_000_000_000;
 const PATH_COPIES: u32 = 2;
 /// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.
 const PIECES: usize = 64;
+/// Confidence of a loss that may as well have been a late arrival.
+const DOUBTFUL: f64 = 0.5;
 /// Units that wait at most; beyond, the oldest is settled with what is known.
 const WAITING: usize = 8192;
 
@@ -108,7 +110,7 @@ pub struct Fates {
     resent_to: u64,
     pub lost: u64,
     pub lost_upstream: u64,
-    /// Losses that could also be deliveries, and the other way round.
+    /// Losses that could also be late arrivals: only time told, and their bytes came once more.
     pub doubtful: u64,
     pub spurious: u64,
     pub missing: u64,
@@ -453,6 +455,10 @@ impl Fates {
                 lost[k] = !t.seen;
             }
         }
+        // a late first copy, and then its resend, look the same as a loss and two resends
+        let mut arrived = unit.all().filter(|t| t.seen);
+        let doubtful = !unit.first.seen && arrived.next().is_some_and(|t| t.doubtful) && arrived.next().is_some();
+        self.doubtful += if doubtful { u64::from(count) } else { 0 };
         if context.vantage != Vantage::Receiver {
             let seen = unit.all().filter(|t| t.seen).count();
             if w.dsacks > 0 || unit.discarded || (self.dsack_seen && w.delivered && context.sack) {
@@ -504,7 +510,7 @@ impl Fates {
                         (false, 0, None) => Reason::NeverArrived,
                         (false, _, _) => Reason::IpIdGap,
                     },
-                    confidence,
+                    confidence: if doubtful && k == 0 { DOUBTFUL } else { confidence },
                     by_timeout: next.is_some_and(|n| n.cause == Reason::Rto),
                 })));
                 if !t.seen {

@@ -16,6 +16,8 @@ use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 
 /// Transmissions between two late ones of the same event at most.
 const NEIGHBOURS: u64 = 3;
+/// Below this confidence it is counted as ambiguous.
+const AMBIGUOUS: f64 = 0.75;
 /// Late segments at the sender that wait at most for the fate of earlier ones.
 const PENDING: usize = 4096;
 
@@ -49,6 +51,9 @@ pub struct Reordering {
     suspects: Vec<Seen>,
     pub events: u64,
     pub segments: u64,
+    /// Of these, those that may have been in order or sent again; and of these, those whose first copy then was lost.
+    pub doubtful: u64,
+    pub doubtful_losses: u64,
 }
 
 /// A late segment as the sender's capture shows it.
@@ -76,11 +81,18 @@ impl Reordering {
             suspects: Vec::new(),
             events: 0,
             segments: 0,
+            doubtful: 0,
+            doubtful_losses: 0,
         }
     }
 
     pub fn on_late(&mut self, late: Late, rtt_s: f64, flight: f64, sink: &mut dyn Sink) {
         self.segments += u64::from(late.segments);
+        if late.confidence < AMBIGUOUS {
+            self.doubtful += u64::from(late.segments);
+            let copied = late.reason == Reason::DupAcks;
+            self.doubtful_losses += if copied { 0 } else { u64::from(late.segments) };
+        }
         sink.event(EventRow {
             flow: self.flow,
             time_ns: late.time_ns,

@@ -200,6 +200,7 @@ impl Arrivals {
             frame: passing.frame,
             tsval: passing.tsval.unwrap_or(0),
             ip_id: passing.ip_id.unwrap_or(0),
+            doubtful: false,
         }
     }
 
@@ -515,12 +516,21 @@ impl Arrivals {
         let hole_ns = sender.hole_ns(passing.left);
         let guessed = |m: &Missing| m.left == passing.left || hole_ns == Some(m.hole_ns);
         let n = self.missing.iter().position(|m| m.index.is_none() && guessed(m));
+        let mut doubtful = false;
         if let (Some(n), Place::Unknown | Place::Late { .. }) = (n, place) {
             let missing = self.missing[n];
             let late = match place {
                 // the hole was older than the counter's credit
                 Place::Late { .. } => Some((Reason::IpId, 0.95)),
-                _ => self.came_late(&missing, &passing, sender),
+                _ => match self.came_late(&missing, &passing, sender) {
+                    Verdict::Late(reason, confidence) => Some((reason, confidence)),
+                    Verdict::Again => None,
+                    Verdict::Unclear => {
+                        doubtful = true;
+                        let known = sender.rtt.min_s.is_finite();
+                        (known && sender.nothing_asked_for(&Self::sent(&passing))).then_some((Reason::Unasked, 0.6))
+                    }
+                },
             };
             if let Some((reason, confidence)) = late {
                 self.late(&missing, &passing, count, reason, confidence, sender, sink);
@@ -538,6 +548,7 @@ impl Arrivals {
         let split = passing.right.min(sender.nxt);
         let again = Sent {
             right: split,
+            doubtful,
             ..Self::sent(&passing)
         };
         if sender.first_copy(passing.left) {
@@ -555,13 +566,13 @@ impl Arrivals {
     }
 
     /// Without identification: was the segment that fills a hole sent before the data above it?
-    fn came_late(&self, missing: &Missing, passing: &Passing, sender: &Sender) -> Option<(Reason, f64)> {
+    fn came_late(&self, missing: &Missing, passing: &Passing, sender: &Sender) -> Verdict {
         if let (Some(now), Some(newest)) = (passing.tsval, self.newest_tsval) {
             if before(now, newest) {
-                return Some((Reason::Tsval, 0.95));
+                return Verdict::Late(Reason::Tsval, 0.95);
             }
             if before(newest, now) {
-                return None;
+                return Verdict::Again;
             }
         }
         let age_s = (passing.time_ns - missing.time_ns) as f64 / 1e9;
@@ -570,8 +581,19 @@ impl Arrivals {
         } else {
             sender.rtt.srtt_s
         };
-        (age_s < 0.9 * rtt_s).then_some((Reason::Timing, 0.8))
+        if age_s < 0.9 * rtt_s {
+            Verdict::Late(Reason::Timing, 0.8)
+        } else {
+            Verdict::Unclear
+        }
     }
+}
+
+/// Whether a segment that fills a hole came late or was sent again.
+enum Verdict {
+    Late(Reason, f64),
+    Again,
+    Unclear,
 }
 
 impl Sender {

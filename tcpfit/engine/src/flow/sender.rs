@@ -60,6 +60,8 @@ pub struct Sent {
     pub frame: u64,
     pub tsval: u32,
     pub ip_id: u16,
+    /// Nothing but time tells it from the first copy of its range.
+    pub doubtful: bool,
 }
 
 impl Sent {
@@ -72,6 +74,7 @@ impl Sent {
             frame: 0,
             tsval: 0,
             ip_id: 0,
+            doubtful: false,
         }
     }
 }
@@ -238,6 +241,7 @@ impl Sender {
             ip_id: sent.ip_id,
             cause,
             seen: sent.frame != 0,
+            doubtful: sent.doubtful,
         }
     }
 

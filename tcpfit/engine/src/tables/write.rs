@@ -83,6 +83,8 @@ table!(FlowRow, |row| {
     tail_loss_probes: u64 = row.tail_loss_probes,
     reorder_events: u64 = row.reorder_events,
     reordered_segments: u64 = row.reordered_segments,
+    reordered_low: u64 = row.reordered_low,
+    reordered_high: u64 = row.reordered_high,
     duplicated_segments: u64 = row.duplicated_segments,
     zero_window_episodes: u64 = row.zero_window_episodes,
     ce_segments: u64 = row.ce_segments,
