@@ -249,7 +249,8 @@ impl Sender {
                 continue;
             };
             let mut seen = suspects.remove(n);
-            if let Some(reason) = original.arrived {
+            // an ACK that jumps says that a copy was needless, not which: too little to call the first one late
+            if let Some(reason) = original.arrived.filter(|&reason| reason != Reason::AckJump) {
                 seen.late.reason = reason;
                 seen.late.cause_frame = original.ack_frame;
                 seen.late.confidence = seen.late.confidence.min(original.confidence);
