@@ -15,7 +15,7 @@ CRATE := tcpfit/engine/Cargo.toml
 RUST := $(CRATE) tcpfit/engine/Cargo.lock $(shell find tcpfit/engine/src -name '*.rs' 2>/dev/null)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench ratchet wheel docs tools tshark clean accuracy
+.PHONY: demo test lint bench ratchet wheel docs tools tshark clean accuracy coverage
 
 demo: $(VENV)/built
 	$(BIN)/tcpfit analyze $(CAPTURE)
@@ -71,6 +71,10 @@ docs: $(VENV)/built
 # docs/accuracy.md, from captures with recorded truth: make accuracy GRADER=grade.py TRACES='dir dir'
 accuracy: $(VENV)/built
 	$(BIN)/python docs/make_accuracy.py $(if $(GRADER),--grader $(GRADER)) $(if $(TRACES),--traces $(TRACES))
+
+# docs/coverage.md: make coverage REPLICAS='dir dir' TRACES='dir dir', folders of runs with recorded truth
+coverage: $(VENV)/built
+	$(BIN)/python benchmarks/intervals.py --markdown docs/coverage.md $(if $(REPLICAS),--replicas $(REPLICAS)) $(if $(TRACES),--traces $(TRACES))
 
 wheel: $(VENV)/built
 	rm -rf dist build

@@ -1,6 +1,6 @@
 """Evaluations per second of every model: `python benchmarks/models.py [N]`, N rows of random parameters at once.
 
-The SACK model, whose cost is a double sum for each row, gets N/500 rows.
+Sikdar's steady states, whose cost is a sum over windows for each row, get N/100 rows.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tcpfit.models import catalogue
 from tcpfit.models.base import Model
 from tcpfit.models.newreno_full import NewRenoFull
 from tcpfit.models.newreno_noto import NewRenoNoTO
+from tcpfit.models.sikdar_steady import SikdarSteady
 
 VARIANTS = (
     NewRenoNoTO(window="exact"),
@@ -38,7 +39,7 @@ def table(model: Model, n: int) -> dict[str, np.ndarray]:
         "d": rng.integers(1, 20, n).astype(float),
         "r": rng.integers(1, 20, n).astype(float),
     }
-    return {parameter.name: columns[parameter.name] for parameter in model.parameters}
+    return {parameter.name: columns[parameter.name] for parameter in model.parameters if parameter.name in columns}
 
 
 def seconds(model: Model, columns: dict[str, np.ndarray]) -> float:
@@ -52,14 +53,14 @@ def seconds(model: Model, columns: dict[str, np.ndarray]) -> float:
 
 
 def main(n: int) -> None:
-    print(f"{'model':<92}{'rows at once':>13}{'rows/s':>14}{'µs for one row':>16}")
+    print(f"{'model':<92}{'rows at once':>13}{'seconds':>9}{'rows/s':>14}{'µs for one row':>16}")
     for model in (*catalogue().values(), *VARIANTS):
-        rows = n if model.name != "sikdar-sack" else max(1, n // 500)
+        rows = max(1, n // 100) if isinstance(model, SikdarSteady) else n
         many = seconds(model, table(model, rows))
         one = min(seconds(model, table(model, 1)) for _ in range(20))
         label = model.name if type(model)().get_params() == model.get_params() else repr(model)
-        print(f"{label:<92}{rows:>13}{rows / many:>14,.0f}{one * 1e6:>16.0f}")
+        print(f"{label:<92}{rows:>13}{many:>9.2f}{rows / many:>14,.0f}{one * 1e6:>16.0f}")
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000)

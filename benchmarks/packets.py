@@ -83,7 +83,8 @@ here every packet is compared. Nothing was tuned for this page.
   tracepoints (they agree with its counters) or from the simulator. An event that is said and one that happened are
   paired if they are at most a round trip apart (the mean smoothed one of the flow), nearest first, each in one pair at
   most. At the receiver an event is put at the time when it can show there: as much later as the next transmission that
-  arrived was under way. *Precision* is the share of the said events that are in a pair,
+  arrived was under way. Where none arrived any more it leaves no trace there and is not asked for; nor is a timer of
+  the first SYN, before which nothing had come. *Precision* is the share of the said events that are in a pair,
   *recall* that of the true ones. Fast retransmits of Tahoe, which has no fast recovery, are left out.
 - **tshark** flags packets (`tcp.analysis.*`). Retransmission, fast and spurious retransmission are read as
   retransmission, out-of-order as reordering; it has no word for a copy. At the sender its flags are read thus: a
@@ -540,13 +541,14 @@ def causes(
     if simulated:
         ports = (sender.data[0][0].sport, sender.data[0][0].dport)
         happened: dict[str, Times] = {"timeout": {ports: [event["t"] for event in truth["timeouts"]]}}
+        of_syn = {event["t"] for event in truth["timeouts"] if event["segment"] == 0}
         happened["tail_loss_probe"] = {}
         if truth["variant"].lower() != "tahoe":
             happened["recovery"] = {ports: [event["t"] for event in truth["fast_retransmits"]]}
         rtt_s = truth["measured_whole"]["rtt_mean"]
         flows = "one flow"
     else:
-        happened = from_kernel(folder, truth, found)
+        happened, of_syn = from_kernel(folder, truth, found), set()
         polled = folder / "tcpinfo.csv.gz"
         smoothed = [int(row["rtt_us"]) / 1e6 for row in rows(polled) if int(row["unacked"])] if polled.exists() else []
         rtt_s = max(truth["summary"]["base_rtt_ms"] / 1e3, fmean(smoothed) if smoothed else 0)
@@ -554,7 +556,7 @@ def causes(
     for place, capture in (("sender", sender), ("receiver", receiver)):
         start_s = capture.data[0][2]
         for kind, at_sender_s in happened.items():
-            true = at_sender_s if place == "sender" else as_it_arrives(at_sender_s, arrivals)
+            true = at_sender_s if place == "sender" else as_it_arrives(at_sender_s, of_syn, arrivals)
             said: Times = defaultdict(list)
             frames: dict[tuple[tuple[int, int], float], int | None] = {}
             for event in capture.events:
@@ -610,8 +612,8 @@ def from_kernel(folder: Path, truth: dict[str, Any], found: Found) -> dict[str, 
     return times
 
 
-def as_it_arrives(times: Times, arrivals: list[Arrival]) -> Times:
-    """Times at the sender, later by the way of the next transmission that arrived."""
+def as_it_arrives(times: Times, traceless: set[float], arrivals: list[Arrival]) -> Times:
+    """Times at the sender, later by the way of the next transmission that arrived; without one there is no trace."""
     ways: dict[tuple[int, int], list[tuple[float, float]]] = defaultdict(list)
     for arrival in arrivals:
         if not arrival.copy:
@@ -619,8 +621,9 @@ def as_it_arrives(times: Times, arrivals: list[Arrival]) -> Times:
     shifted: Times = {}
     for one, of in times.items():
         way = sorted(ways[one])
-        at = [way[min(bisect.bisect_left(way, (time_s - CLOCK_S,)), len(way) - 1)] for time_s in of]
-        shifted[one] = [time_s + came_s - went_s for time_s, (went_s, came_s) in zip(of, at, strict=True)]
+        left = [time_s for time_s in of if time_s not in traceless]
+        at = [bisect.bisect_left(way, (time_s - CLOCK_S,)) for time_s in left]
+        shifted[one] = [time_s + way[n][1] - way[n][0] for time_s, n in zip(left, at, strict=True) if n < len(way)]
     return shifted
 
 

@@ -31,6 +31,28 @@ columns say in how many captures taken at the sender and at the receiver a numbe
 median relative error. Nothing is left out: what is not reached is listed below the table, capture by capture.
 """
 
+TAIL = """
+## What cannot be had from one end, and why
+
+- **At the sender, without SACK and timestamps, after a second pass over the same data** (`lost_segments`, `q_tilde` of
+  s06, s15 and g-d5): an ACK that jumps over several resends says that the data are there, not which copy brought them;
+  a needless copy that was itself lost leaves no trace. `count_ranges` has the range that the answers allow.
+- **At the receiver, while a queue grows** (`loss_events`, `p`, `m` of s05 and s07): the transmissions that are missing
+  are put where the stream has its gaps, and the queue has stretched the stream. Losses of one window at the sender come
+  in several round trips as the receiver knew them, and count as several events. Judging by the window instead of by
+  time was tried: it makes seven other numbers wrong.
+- **At the receiver, over IPv6 or without identifications that count** (`lost_segments` of j-ipv6): a resend that was
+  lost before it came by is known only when the timer had to repair it.
+- **At the receiver, a timer that runs out inside recovery** (`timeouts`, `lost_segments` of s15, whose sender
+  restarts its timer at the first partial ACK only): what the timer sent comes between resends that ACKs asked for.
+- **At the receiver, entries into recovery** (`fast_recoveries` of g-d5 and d-m8): where reordering and loss meet, or
+  two recoveries follow each other without new data between, several sequences of the sender's states leave the same
+  packets.
+- **The round trip of an application that pauses** (`rtt` of i-app-limited at the receiver): half of the round trip is
+  measured from what an ACK lets go; where the application lets go, it is not to be had.
+- **`diagnosis`** is not written yet: every flow says `unknown`.
+"""
+
 
 def main() -> int:
     """Run the grader and write the page, whole or not at all."""
@@ -58,6 +80,7 @@ def main() -> int:
     text += f"\n```\n{table}\n```\n"
     if misses:
         text += f"\n## Not reached\n\n```\n{misses}\n```\n"
+    text += TAIL
     partial = PAGE.with_suffix(".partial")
     partial.write_text(text)
     partial.replace(PAGE)

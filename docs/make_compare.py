@@ -53,7 +53,7 @@ MAPPED = """
 
 A packet agrees when each of its labels has one of the flags beside it here, and each flag one of the labels. A packet
 whose resend was needless counts as `spurious`, not as `retransmission`. A loss that the capture point did not see is
-compared at the packet that showed the hole.
+compared at the packet that showed the hole. Reordering that only the ACKs show, at the sender, is not compared.
 
 | label: kind | reason | tshark |
 | --- | --- | --- |

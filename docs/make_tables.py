@@ -10,6 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from tcpfit import schema
+from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES
+from tcpfit.parameters.gilbert import INDEPENDENCE
 from tcpfit.parameters.table import NAMES, PARAMETERS
 from tcpfit.ranking.table import RANKING, STATES, VERDICTS
 
@@ -22,11 +24,19 @@ ABOUT = {
     "rounds": "A row per round trip of a flow.",
     "segments": "A row per TCP segment; what readers hand to the engine.",
     "parameters": "A row per flow and parameter.",
+    "loss_events": "A row per flow and loss event, of `tcpfit.parameters.loss_events`.",
+    "independence": "A row per flow, of `tcpfit.parameters.independence`.",
     "ranking": "A row per flow and model.",
     "verdicts": "A row per flow.",
 }
 
-TABLES = dict(schema.TABLES) | {"parameters": PARAMETERS, "ranking": RANKING, "verdicts": VERDICTS}
+TABLES = dict(schema.TABLES) | {
+    "parameters": PARAMETERS,
+    "loss_events": LOSS_EVENTS,
+    "independence": INDEPENDENCE,
+    "ranking": RANKING,
+    "verdicts": VERDICTS,
+}
 
 HEAD = """# Tables
 
@@ -47,9 +57,11 @@ def page() -> str:
         parts += [f"| `{c.name}` | {_dtype(c.dtype)} | {c.unit} | {_cell(c.meaning)} |\n" for c in columns]
     parts.append("\n## Words\n")
     parts.append("\n### vantage\n\n" + _list(schema.VANTAGE.items()))
+    parts.append("\n### feedback of ECN\n\n" + _list(schema.FEEDBACK.items()))
     parts.append("\n### kind of an event\n\n" + _list(schema.KINDS.items()))
     parts.append("\n### reason of an event\n\n" + _list(schema.REASONS.items()))
     parts.append("\n### phase of the sender\n\n" + _list(schema.PHASES.items()))
+    parts.append("\n### rule of loss events\n\n" + _list(RULES.items()))
     named = ((name, f"{meaning} [{unit}]" if unit else meaning) for name, (unit, meaning) in NAMES.items())
     parts.append("\n### name of a parameter\n\n" + _list(named))
     parts.append("\n### state of a verdict\n\n" + _list(STATES.items()))

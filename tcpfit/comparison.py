@@ -32,7 +32,10 @@ MAPPING: dict[tuple[str, str], tuple[str, ...]] = {
     ("retransmission", ANY): RESENT,
     ("timeout", "syn"): ("retransmission",),
     ("spurious", ANY): ("spurious_retransmission",),
-    ("reordering", ANY): ("out_of_order",),
+    ("reordering", "ip-id"): ("out_of_order",),
+    ("reordering", "tsval"): ("out_of_order",),
+    ("reordering", "timing"): ("out_of_order",),
+    ("reordering", "unasked"): ("out_of_order",),
     ("duplicate", ANY): (),
     ("probe", "keep-alive"): ("keep_alive",),
     ("probe", "window-probe"): ("zero_window_probe",),
@@ -43,7 +46,8 @@ MAPPING: dict[tuple[str, str], tuple[str, ...]] = {
 }
 """Kind and reason of an event (`ANY` of the others) and the flags of tshark that say the same. A packet whose resend
 was needless has the label `spurious` in the place of `retransmission`; a loss stands beside the packet that showed the
-hole, and where its packet is in the capture it is not compared, since tshark never says which packet was lost."""
+hole, and where its packet is in the capture it is not compared, since tshark never says which packet was lost. Nor does
+it say of a packet at the sender that it will be overtaken, so reordering that the ACKs show is not compared."""
 
 NOT_OF_PACKETS = {
     "loss_event": "losses together",
@@ -51,6 +55,8 @@ NOT_OF_PACKETS = {
     "timeout": "but for SYNs: its resend is compared",
     "tail_loss_probe": "its resend is compared",
     "reorder_event": "late segments together",
+    "ecn_mark": "marks together",
+    "ecn_response": "tshark has fields for the flags, no word for what they mean",
 }
 """Kinds of tcpfit's events that tshark has no flag for."""
 
@@ -371,7 +377,7 @@ def _too_soon(packet: _Packet, seen: Seen) -> bool:
 
 
 def _overtaken(packet: _Packet, seen: Seen) -> bool:
-    shown = packet.reasons() & {"ip-id", "tsval", "timing"}
+    shown = packet.reasons() & {"ip-id", "tsval", "timing", "unasked"}
     return packet.is_labelled("reordering") and bool(shown) and bool(packet.flags & set(RESENT))
 
 

@@ -36,6 +36,8 @@ KINDS = {
     "duplicate": "a copy made by the network or by the capture",
     "zero_window": "a period in which the receiver advertised no window (RFC 9293, 3.8.6.1)",
     "probe": "a keep-alive or zero-window probe, kept out of loss and RTT (RFC 9293, 3.8.4 and 3.8.6.1)",
+    "ecn_mark": "the congestion marks of one window; they are no losses (RFC 3168, 6.1.2; RFC 9768)",
+    "ecn_response": "the sender says that it has reduced its window (RFC 3168, 6.1.2)",
 }
 
 REASONS = {
@@ -64,12 +66,25 @@ REASONS = {
     "ip-id": "the IP identification shows the sending order (usable sequence)",
     "tsval": "the TCP timestamp shows the sending order (RFC 7323)",
     "timing": "it came too early to be an answer to a duplicate ACK",
+    "unasked": "nothing had asked for it again, and no timer had run out (RFC 5681, 3.2; RFC 6298, 5)",
+    "sack-order": "an earlier ACK had SACKed data sent later, and it was sent once (RFC 2018, 3)",
+    "dup-acks": "duplicate ACKs ended and nothing had been sent again (RFC 5681, 2)",
     "copy": "same range, same IP identification and same timestamp",
     "one-rtt": "losses within one round trip of the first",
     "keep-alive": "a keep-alive (RFC 9293, 3.8.4)",
     "window-probe": "a zero-window probe (RFC 9293, 3.8.6.1)",
     "advertised": "the receiver advertised it",
+    "ce": "data passed marked CE; marks within one round trip of the first (RFC 3168, 5; RFC 5348, 5.2)",
+    "ece": "ACKs with ECE, up to the data outstanding at the first of them (RFC 3168, 6.1.2 and 6.1.3)",
+    "ace": "the counter in the ACKs moved, up to the data outstanding at the first of them (RFC 9768, 3.2.2)",
+    "cwr": "data with the CWR flag (RFC 3168, 6.1.2)",
     "unknown": "nothing in the capture shows the cause",
+}
+
+FEEDBACK = {
+    "none": "ECN was not negotiated",
+    "classic": "ECE until CWR comes (RFC 3168, 6.1)",
+    "accurate": "a counter of marked packets in AE, CWR and ECE (RFC 9768, 3.2.2)",
 }
 
 PHASES = {
@@ -135,6 +150,12 @@ FLOWS = (
     Column("timestamps", BOOL, "", "TCP timestamps in use"),
     Column("stamp_tick_s", F64, "s", "tick of the data sender's timestamp clock (RFC 7323, 5.4); null if not known"),
     Column("ecn", BOOL, "", "ECN negotiated; null if the SYNs were not seen"),
+    Column(
+        "ecn_feedback",
+        _vocabulary(FEEDBACK),
+        "",
+        "how the receiver echoes marks, by the flags of SYN and SYN-ACK; null if they were not seen",
+    ),
     Column("offload", BOOL, "", "super-segments longer than the SMSS were seen"),
     Column("acks_seen", BOOL, "", "ACKs of the data are in the capture"),
     Column("closed", BOOL, "", "FIN or RST was seen"),
@@ -166,8 +187,22 @@ FLOWS = (
     Column("tail_loss_probes", U64, "", "tail loss probes"),
     Column("reorder_events", U64, "", "reordering events"),
     Column("reordered_segments", U64, "segments", "segments that arrived after a later-sent one"),
+    Column("reordered_low", U64, "segments", "fewest late segments that the evidence allows"),
+    Column("reordered_high", U64, "segments", "most late segments that the evidence allows"),
     Column("duplicated_segments", U64, "segments", "copies made by the network or the capture"),
     Column("zero_window_episodes", U64, "", "periods with no window advertised"),
+    Column("ce_segments", U64, "segments", "data segments that passed marked CE; marks behind the capture do not show"),
+    Column("ece_acks", U64, "", "ACKs with ECE where feedback is classic; null if the SYNs were not seen"),
+    Column(
+        "ace_marks", U64, "", "marked packets by the ACKs' counter where feedback is accurate; null if not known"
+    ),
+    Column(
+        "mark_events",
+        U64,
+        "",
+        "windows with marks, as the sender was told; without ACKs or SYNs as they passed; null if neither shows",
+    ),
+    Column("cwr_segments", U64, "segments", "data with CWR where feedback is classic; null if not known"),
     Column("missing_segments", U64, "segments", "acknowledged but never seen: lost by the capture, not by the network"),
     Column("acks", U64, "", "ACKs that advanced the left edge"),
     Column("duplicate_acks", U64, "", "duplicate ACKs (RFC 5681, 2)"),
@@ -211,7 +246,7 @@ EVENTS = (
         "segments",
         U32,
         "segments",
-        "segments concerned: of a loss_event its losses, of a recovery its resends, of a timeout the back-off (0 first), of a reordering its extent, of a reorder_event its depth d",
+        "segments concerned: of a loss_event its losses, of a recovery its resends, of a timeout the back-off (0 first), of a reordering its extent, of a reorder_event its depth d, of an ecn_mark its marks (ece: at least one)",
     ),
     Column(
         "flight",
@@ -230,7 +265,7 @@ EVENTS = (
         "value",
         F64,
         "s",
-        "retransmission: since the previous transmission; loss: the RTT then; loss_event, recovery, zero_window: length; timeout, tail_loss_probe: the timer; reordering: late time; reorder_event: late time of its last segment",
+        "retransmission: since the previous transmission; loss: the RTT then; loss_event, recovery, zero_window: length; timeout, tail_loss_probe: the timer; reordering: late time; reorder_event: late time of its last segment; ecn_mark: length",
     ),
     Column(
         "timeout_follows",
@@ -240,6 +275,18 @@ EVENTS = (
     ),
     Column("replayed_s", F64, "s", "timeout: the timer as Linux would have set it (see rto_s), backed off; null otherwise"),
     Column("replayed_rfc_s", F64, "s", "timeout: the timer as RFC 6298 would have set it, backed off; null otherwise"),
+    Column(
+        "order",
+        U64,
+        "segments",
+        "of a loss or loss_event: segments the flow had sent before this transmission; pieces of a super-segment share it",
+    ),
+    Column(
+        "arrival",
+        U64,
+        "",
+        "of a reordering: its number among the data segments that arrived, from 1, copies left out; null otherwise and at the sender",
+    ),
 )
 
 ROUNDS = (

@@ -23,6 +23,9 @@ BROKEN = {
     "losses beyond what was sent": pl.col("lost_segments") > pl.col("sent_segments"),
     "losses before the sender": (pl.col("vantage") == "sender") & (pl.col("lost_upstream") > 0),
     "a range that does not hold its value": ~pl.col("lost_segments").is_between("lost_low", "lost_high"),
+    "a range that does not hold its late segments": ~pl.col("reordered_segments").is_between(
+        "reordered_low", "reordered_high"
+    ),
     "a mean round trip below the least": pl.col("rtt_mean_s") < pl.col("rtt_min_s") * (1 - 1e-9),
     "it ends before it begins": pl.col("last_ns") < pl.col("first_ns"),
 }

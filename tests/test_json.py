@@ -51,13 +51,15 @@ FLOW = {
         "sack_permitted": (bool, type(None)),
         "timestamps": (bool, type(None)),
         "ecn": (bool, type(None)),
+        "ecn_feedback": (str, type(None)),
     },
     "congestion_control": {"family": str, "confidence": NUMBER},
     "counts": dict.fromkeys(
         (
             "data_segments data_bytes unique_bytes retransmitted_segments lost_segments spurious_retransmissions "
             "loss_events fast_recoveries timeouts tail_loss_probes reorder_events reordered_segments "
-            "duplicated_segments zero_window_episodes"
+            "duplicated_segments zero_window_episodes "
+            "ce_segments ece_acks ace_marks mark_events cwr_segments"
         ).split(),
         COUNT,
     )
@@ -65,7 +67,9 @@ FLOW = {
     "count_ranges": dict,
     "parameters": {
         name: {"value": NUMBER, "low": NUMBER, "high": NUMBER, "n": COUNT}
-        for name in "p p_indication q_tilde q m rtt rtt_min rtt_p95 rto p_to w w_max b d a_h r".split()
+        for name in (
+            "p p_indication q_tilde p_tfrc p_mark q m p_gb p_bg loss_run rtt rtt_min rtt_p95 rto p_to w w_max b d a_h r"
+        ).split()
     },
     "observed": dict.fromkeys(["throughput_bps", "goodput_bps", "steady_goodput_bps", "transfer_time_s"], NUMBER),
     "models": list,

@@ -5,10 +5,11 @@ A trace is written as packetdrill writes it, one segment a line, the capturing h
     +0.05 > P. 1:1001(1000) ack 1 win 500 <TS val 7 ecr 3> [id 12] #name
 
 that is: seconds since the segment before (without `+`: since the start), `>` out of the capturing host or `<` into
-it, flags (S, F, R, P, U, E, W; `.` is ACK), sequence numbers counted from the initial ones, ACK, window field, options
-(mss, sackOK, wscale, nop, TS, sack), and a name that expectations use for its frame. In brackets: `id N`, the IP
-identification (otherwise each host counts up); `copy`, the identification of the host's packet before; `lost`, the
-segment was sent but did not reach the capture point; `ttl N`; `port N`, the port of the capturing host.
+it, flags (S, F, R, P, U, E, W, A for AE; `.` is ACK), sequence numbers counted from the initial ones, ACK, window
+field, options (mss, sackOK, wscale, nop, TS, sack), and a name that expectations use for its frame. In brackets: `id
+N`, the IP identification (otherwise each host counts up); `copy`, the identification of the host's packet before;
+`lost`, the segment was sent but did not reach the capture point; `ect` or `ce`, the ECN field of the IP header; `ttl
+N`; `port N`, the port of the capturing host.
 
 Lines that set something for those that follow: `isn > N`, an initial sequence number; `id > N`, a constant
 identification.
@@ -40,9 +41,10 @@ READERS = ("engine", "dpkt")
 HOSTS = {">": ("10.0.0.1", "10.0.0.2"), "<": ("10.0.0.2", "10.0.0.1")}
 PEER = {">": "<", "<": ">"}
 PORT, SERVICE = 40000, 80
-FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, ".": 16, "U": 32, "E": 64, "W": 128}
+FLAGS = {"F": 1, "S": 2, "R": 4, "P": 8, ".": 16, "U": 32, "E": 64, "W": 128, "A": 256}
+ECN = {"ect": 2, "ce": 3}
 SEGMENT = re.compile(
-    r"(?P<plus>\+?)(?P<time>\d+(\.\d+)?) (?P<way>[<>]) (?P<flags>[FSRPUEW.]+) "
+    r"(?P<plus>\+?)(?P<time>\d+(\.\d+)?) (?P<way>[<>]) (?P<flags>[FSRPUEWA.]+) "
     r"(?P<left>\d+):(?P<right>\d+)\((?P<size>\d+)\)"
     r"( ack (?P<ack>\d+))?( win (?P<window>\d+))?( <(?P<options>[^>]+)>)?( \[(?P<notes>[^\]]+)\])?( #(?P<name>[\w-]+))?"
 )
@@ -114,6 +116,8 @@ class Reader:
         )
         if "ttl" in notes:
             datagram = datagram[:8] + bytes([int(notes["ttl"])]) + datagram[9:]
+        for name in ECN.keys() & notes.keys():
+            datagram = datagram[:1] + bytes([ECN[name]]) + datagram[2:]
         frame = captures.link(datagram, captures.ETHERNET)
         self.scenario.packets.append(captures.Packet(captures.START_NS + self.now_ns, frame[:128], len(frame)))
         if line["name"]:

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models.base import Assumption, Model, Parameter
+from tcpfit.models.bohacek_sack import BohacekSack
+from tcpfit.models.cubic import Cubic
 from tcpfit.models.mathis import Mathis
 from tcpfit.models.newreno_full import NewRenoFull
 from tcpfit.models.newreno_noto import NewRenoNoTO
@@ -18,17 +20,25 @@ from tcpfit.models.pftk_approx import PFTKApprox
 from tcpfit.models.pftk_full import PFTKFull
 from tcpfit.models.pftk_simple import PFTKSimple
 from tcpfit.models.reordering_goodput import ReorderingGoodput
+from tcpfit.models.sikdar_reno import SikdarReno
 from tcpfit.models.sikdar_sack import SikdarSack
+from tcpfit.models.sikdar_tahoe import SikdarTahoe
+from tcpfit.models.tfrc import TFRC
 
 _CLASSES: tuple[type[Model], ...] = (  # in the order of the JSON contract
     Mathis,
     PFTKSimple,
     PFTKApprox,
     PFTKFull,
+    TFRC,
     NewRenoNoTO,
     NewRenoFull,
+    SikdarTahoe,
+    SikdarReno,
     SikdarSack,
     ReorderingGoodput,
+    BohacekSack,
+    Cubic,
 )
 
 __all__ = ["Assumption", "Model", "Parameter", "catalogue", "get", *(cls.__name__ for cls in _CLASSES)]

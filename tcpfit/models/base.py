@@ -23,6 +23,9 @@ Array: TypeAlias = NDArray[np.float64]
 TINY = 1e-150  # p below it is taken for 0: its reciprocal, squared, is no longer a number
 
 
+SHORTEST, LONGEST = 1e-9, 1e9  # s: bounds of every time that a model takes; inside them no rate overflows
+
+
 @dataclass(frozen=True)
 class Parameter:
     """One input of a model; it must be given where `default` is None.

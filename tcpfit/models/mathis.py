@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 
 
 def constant(b: Array, losses: str = "periodic") -> Array:
@@ -48,8 +48,8 @@ class Mathis(Model):
     p_definition = "loss_event"
     parameters = (
         Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
-        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-        Parameter("b", "1", "segments of growth per ACK round", 1.0, "b", positive=True),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+        Parameter("b", "1", "segments of growth per ACK round", 1.0, "b", low=1e-3, high=1e3),
     )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment every b round trips and halves at a loss event."),

@@ -32,13 +32,13 @@ from typing import Literal
 
 import numpy as np
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 from tcpfit.models.newreno_noto import increase_duration, recovery_duration
-from tcpfit.models.newreno_window import Q_RULES, WINDOWS, period_segments, q_parameters, resolve_q
+from tcpfit.models.newreno_window import Q_RULES, WINDOWS, losses_probability, period_segments, q_parameters, resolve_q
 from tcpfit.models.timeouts import backoff, backoff_second_order
 
 ROUNDINGS = {"floor": np.floor, "ceil": np.ceil, "nearest": np.rint}
-REAL_TERMS = 4_000_000  # elements of one block of the sum over m for real W
+BLOCK = 1 << 13  # rows of one block of the sum over m for real W
 REAL_LIMIT = 1e5  # above it the sum for real W is that of floor(W)
 
 
@@ -48,30 +48,60 @@ def timeout_probability(p: Array, q: Array, W: Array) -> Array:
     n = np.maximum(W, 4.0) - 1
     log_s = (n + 1) / 2 * np.log1p(-p)
     s = np.exp(log_s)
-    everything = s * np.exp(n * np.log1p(-q * -np.expm1(log_s)))
-    q_s = q * s
-    tail = s * q_s ** (n - 2) * (n * (n - 1) / 2 * (1 - q) ** 2 + n * (1 - q) * q_s + q_s**2)
-    return np.where(W < 4, 1.0, np.clip(1 - (everything - tail), 0.0, 1.0))
+    missing = -np.expm1(log_s + n * np.log1p(-q * -np.expm1(log_s)))
+    return np.where(W < 4, 1.0, np.clip(missing + s * last_terms(n, q, q * s), 0.0, 1.0))
+
+
+def last_terms(n: Array, q: Array, q_s: Array) -> Array:
+    """A(W, m) (q_s/q)^(m-1) over m = W-2, W-1, W, with n = W - 1."""
+    return q_s ** (n - 2) * (n * (n - 1) / 2 * (1 - q) ** 2 + n * (1 - q) * q_s + q_s**2)
+
+
+def direct_timeout_probability(q: Array, W: Array) -> Array:
+    # (22) p_DTO = sum_{m=W-2}^{W} A(W,m), for whole W: too few duplicate ACKs
+    return np.where(W < 4, 1.0, np.clip(last_terms(np.maximum(W, 4.0) - 1, q, q), 0.0, 1.0))
+
+
+def failed_recovery_probability(p: Array, q: Array, W: Array) -> Array:
+    # (23) p_IFR = sum_{m=1}^{W-3} A(W,m) (1 - (1-p)^(mW/2)), for whole W, by (21) p_TO = p_DTO + p_IFR
+    return np.maximum(0.0, timeout_probability(p, q, W) - direct_timeout_probability(q, W))
 
 
 def timeout_probability_real(p: Array, q: Array, W: Array) -> Array:
     # (24) with real W: A(W,m) by gamma functions, m up to floor(W - 3), s = (1-p)^(W/2); floor(W) above REAL_LIMIT
-    from scipy.special import gammaln, xlog1py, xlogy
-
-    p, q, W = np.broadcast_arrays(p, q, W)
+    shape = np.broadcast(p, q, W).shape
+    p, q, W = (np.ravel(x) for x in np.broadcast_arrays(p, q, W))
     found = timeout_probability(p, q, np.floor(W))
-    flat, order = found.ravel(), np.argsort(W, axis=None)
-    order = order[(W.ravel()[order] >= 4) & (W.ravel()[order] <= REAL_LIMIT)]
-    while order.size:  # blocks of similar W, largest last, each of at most REAL_TERMS elements
-        limits = np.floor(W.ravel()[order] - 3)
-        rows = max(1, int(np.searchsorted(np.arange(1, order.size + 1) * limits, REAL_TERMS, side="right")))
-        block, order = order[:rows], order[rows:]
-        m = np.arange(1.0, limits[rows - 1] + 1)[:, None]
-        P, Q, N = p.ravel()[block], q.ravel()[block], W.ravel()[block]
-        log_a = gammaln(N) - gammaln(m) - gammaln(N - m + 1) + xlog1py(N - m, -Q) + xlogy(m - 1, Q)
-        terms = np.where(m <= limits[:rows], np.exp(log_a + m * N / 2 * np.log1p(-P)), 0.0)
-        flat[block] = np.clip(1 - terms.sum(axis=0), 0.0, 1.0)
-    return flat.reshape(W.shape)
+    order = np.argsort(W)
+    order = order[(W[order] >= 4) & (W[order] <= REAL_LIMIT)]
+    for start in range(0, order.size, BLOCK):  # blocks of similar W
+        some = order[start : start + BLOCK]
+        found[some] = np.clip(1 - _sum_for_real(p[some], q[some], W[some]), 0.0, 1.0)
+    return found.reshape(shape)
+
+
+def _sum_for_real(p: Array, q: Array, W: Array) -> Array:
+    """The sum of 24, from its largest term up and down by A(W,m+1)/A(W,m) = (W-m)/m q/(1-q)."""
+    log_s, last = W / 2 * np.log1p(-p), np.floor(W - 3)
+    with np.errstate(all="ignore"):
+        ratio = q / (1 - q) * np.exp(log_s)
+        largest = np.where(q < 1, np.floor(W * ratio / (1 + ratio)), last)
+        largest = np.clip(np.nan_to_num(largest, nan=1.0), 1.0, last)
+        start = losses_probability(W, largest, q) * np.exp(largest * log_s)
+        total, term, m = start.copy(), start, largest
+        while np.any((term > 1e-17 * total) & (m < last)):
+            term, m = np.where(m < last, term * (W - m) / m * ratio, 0.0), m + 1
+            total += term
+        term, m = start, largest
+        while np.any((term > 1e-17 * total) & (m > 1)):
+            term, m = np.where(m > 1, term * (m - 1) / ((W - m + 1) * ratio), 0.0), m - 1
+            total += term
+    return np.asarray(total)
+
+
+def slow_start_segments(W: Array) -> Array:
+    # (27) S_SS = 1 + 2 + ... + W/4 = W/2 - 1, not below 0; (29) leaves it out, as it puts (7) for all segments
+    return np.maximum(0.0, W / 2 - 1)
 
 
 def slow_start_duration(W: Array, R: Array) -> Array:
@@ -138,8 +168,8 @@ class NewRenoFull(Model):
     def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
         return (
             Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
-            Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-            Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
+            Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+            Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST),
             *q_parameters(self.q_from),
         )
 

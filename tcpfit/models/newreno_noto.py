@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 from tcpfit.models.newreno_window import (
     Q_RULES,
     WINDOWS,
@@ -86,7 +86,7 @@ class NewRenoNoTO(Model):
     def parameters(self) -> tuple[Parameter, ...]:  # type: ignore[override]
         return (
             Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
-            Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
+            Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
             *q_parameters(self.q_from),
         )
 

@@ -25,6 +25,16 @@ import numpy as np
 
 from tcpfit.models.base import Array, Parameter
 
+BLOCK = 1 << 14  # values solved for at once: arrays that stay in the cache
+
+
+def losses_probability(W: Array, m: Array, q: Array) -> Array:
+    # (4) A(W, m) = C(W-1, m-1) (1-q)^(W-m) q^(m-1), for whole or real W >= m >= 1
+    from scipy.special import gammaln, xlog1py, xlogy
+
+    log_c = gammaln(W) - gammaln(m) - gammaln(W - m + 1)
+    return np.asarray(np.exp(log_c + xlog1py(W - m, -q) + xlogy(m - 1, q)))
+
 
 def losses_per_event(W: Array, q: Array) -> Array:
     # (5) E[m] = 1 + W q
@@ -41,8 +51,23 @@ def period_segments(p: Array, W: Array, q: Array) -> Array:
     return 1 / p + burst_segments(W, q)
 
 
+def recovery_segments_of(W: Array, m: Array) -> Array:
+    # (9) m/2 (W - m - 1) new segments in a fast recovery of m <= W/2 losses; (10) W^2/8 - W/4 for more
+    return np.where(m <= W / 2, m / 2 * (W - m - 1), W**2 / 8 - W / 4)
+
+
+def recovery_segments(W: Array, q: Array) -> Array:
+    # (11) S_FR = W^2/2 (q - q^2) + W/2 (1 - 5q + 3q^2) - (1 - 2q + q^2): the mean of (9) over every m, (10) left out
+    return W**2 / 2 * (q - q**2) + W / 2 * (1 - 5 * q + 3 * q**2) - (1 - q) ** 2
+
+
+def increase_segments(W: Array) -> Array:
+    # (12) S_LI = 3/8 W^2 + 3/4 W
+    return 3 / 8 * W**2 + 3 / 4 * W
+
+
 def fluid_period_segments(W: Array, q: Array) -> Array:
-    # (13) S_CAFR = (3/8 + q/2 - q^2/2) W^2 + (7/4 - 5q/2 + 3q^2/2) W - (1 - 2q + q^2)
+    # (8), (13) S_CAFR = S_LI + W/2 + S_FR = (3/8 + q/2 - q^2/2) W^2 + (7/4 - 5q/2 + 3q^2/2) W - (1 - 2q + q^2)
     a, b, c = _coefficients(q)
     return (a * W + b) * W - c
 
@@ -76,15 +101,31 @@ def q_from_rates(q_tilde: Array, p: Array, window: str = "eq14") -> Array:
 
 
 def q_self_consistent(q_tilde: Array, p: Array, window: str = "eq14") -> Array:
-    # q (W(p, q) - 1) = q_tilde/p - 1, by bisection: the left side rises with q
-    excess = q_tilde / p - 1
-    low, high = np.zeros(np.broadcast(q_tilde, p).shape), np.ones(np.broadcast(q_tilde, p).shape)
-    for _ in range(55):
-        middle = (low + high) / 2
-        short = middle * (WINDOWS[window](p, middle) - 1) < excess
-        low, high = np.where(short, middle, low), np.where(short, high, middle)
-    q = np.where(WINDOWS[window](p, np.ones_like(p)) - 1 <= excess, 1.0, (low + high) / 2)
-    return np.where(excess <= 0, 0.0, q)
+    # q (W(p, q) - 1) = q_tilde/p - 1: the left side rises with q. Regula falsi within [0, 1] that halves the value
+    # of an end which stays (the Illinois rule), in blocks that stay in the cache
+    q_tilde, p = np.broadcast_arrays(np.asarray(q_tilde, dtype=np.float64), np.asarray(p, dtype=np.float64))
+    found = np.empty(q_tilde.size)
+    for start in range(0, found.size, BLOCK):
+        block = slice(start, start + BLOCK)
+        found[block] = _root_for_q(q_tilde.ravel()[block] / p.ravel()[block] - 1, p.ravel()[block], window)
+    return found.reshape(q_tilde.shape)
+
+
+def _root_for_q(excess: Array, p: Array, window: str) -> Array:
+    low, high = np.zeros_like(p), np.ones_like(p)
+    below, above = -excess, WINDOWS[window](p, high) - 1 - excess
+    always, never = above <= 0, excess <= 0
+    side, q = np.zeros_like(p), high
+    for _ in range(100):
+        q = np.where(above > below, (low * above - high * below) / (above - below), low)
+        value = q * (WINDOWS[window](p, q) - 1) - excess
+        short = value < 0
+        above = np.where(short, np.where(side < 0, above / 2, above), value)
+        below = np.where(short, value, np.where(side > 0, below / 2, below))
+        low, high, side = np.where(short, q, low), np.where(short, high, q), np.where(short, -1.0, 1.0)
+        if not np.any((np.abs(value) > 5e-16 * (1 + excess)) & (high - low > 1e-15 * high) & ~always & ~never):
+            break
+    return np.where(never, 0.0, np.where(always, 1.0, np.clip(q, 0.0, 1.0)))
 
 
 Q_RULES = ("measured", "eq30", "self", "homogeneous")

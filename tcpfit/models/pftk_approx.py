@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 
 
 def timeout_share(p: Array, b: Array) -> Array:
@@ -48,9 +48,9 @@ class PFTKApprox(Model):
     p_definition = "loss_indication"
     parameters = (
         Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
-        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-        Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True),
-        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+        Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST),
+        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", low=1e-3, high=1e3),
         Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
     )
     assumptions = (

@@ -22,7 +22,7 @@ from typing import Literal
 
 import numpy as np
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 
 
 def window(p: Array, b: Array) -> Array:
@@ -55,8 +55,8 @@ class PFTKSimple(Model):
     p_definition = "loss_indication"
     parameters = (
         Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
-        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", positive=True),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", low=1e-3, high=1e3),
     )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment every b round trips and halves at each indication."),

@@ -35,7 +35,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tcpfit.models.base import Array, Assumption, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 
 
 def recovered_segments(W: Array, rounds: Array, d: Array, r: Array, b: Array) -> Array:
@@ -128,12 +128,12 @@ class ReorderingGoodput(Model):
     paper = "Sharma, Gillies, Feng 2010, ICCCN, doi:10.1109/ICCCN.2010.5560138"
     p_definition = None
     parameters = (
-        Parameter("w_max", "segments", "limit of the congestion window", None, "w_max", low=1.0),
-        Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
-        Parameter("a_h", "s", "mean time between reorder events", None, "a_h", positive=True),
+        Parameter("w_max", "segments", "limit of the congestion window", None, "w_max", low=1.0, high=1e12),
+        Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
+        Parameter("a_h", "s", "mean time between reorder events", None, "a_h", low=SHORTEST, high=LONGEST),
         Parameter("d", "segments", "segments late in an event", None, "d", low=1.0),
         Parameter("r", "1", "round trip in which the late segments' ACKs come", float(np.inf), "r", low=1.0),
-        Parameter("b", "1", "received packets per ACK", 1.0, "b", positive=True),
+        Parameter("b", "1", "received packets per ACK", 1.0, "b", low=1e-3, high=1e3),
     )
     assumptions = (
         Assumption("reordering", "Late segments come regularly and set off fast recovery."),
@@ -166,8 +166,7 @@ class ReorderingGoodput(Model):
         return "goodput"
 
     def _inside(self, **a: Array) -> NDArray[np.bool_]:
-        finite = (a["w_max"] < np.inf) & (a["a_h"] < np.inf) & (a["d"] <= a["w_max"])
-        return np.asarray(finite & (a["a_h"] / a["rtt"] >= np.minimum(a["r"], a["d"])))
+        return np.asarray((a["d"] <= a["w_max"]) & (a["a_h"] / a["rtt"] >= np.minimum(a["r"], a["d"])))
 
     def _rate(self, **a: Array) -> Array:
         return goodput(a["w_max"], a["rtt"], a["a_h"], a["d"], a["r"], a["b"], self.start, self.clamp, self.as_printed)

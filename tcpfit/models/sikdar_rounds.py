@@ -52,6 +52,25 @@ def linear_rounds(a: Array, b: Array, Wmax: Array) -> Array:
     return np.where(a > 0, rounds, 0.0)
 
 
+def linear_rounds_of_run(a: Array, count: Array, stride: Array | float, b: Array, Wmax: Array) -> Array:
+    # sum of (5) over a, a - stride, a - 2 stride, ...: count terms. The last term's rounds, which every term takes, and
+    # then, round by round, how many of the terms take another: those above the packets sent so far.
+    b, top = np.minimum(b, Wmax), np.minimum(Wmax, 2.0**60)
+    k = linear_rounds(a - stride * (count - 1), b, top)
+    total = count * k
+    growing = np.minimum(k, 2 * (top - b))
+    m = np.floor(growing / 2)
+    left = a - (m * (2 * b + m - 1) + (growing - 2 * m) * (b + m) + (k - growing) * top)  # a, less k rounds' packets
+    active = np.flatnonzero((left > 0) & (count > 0))
+    stride = np.broadcast_to(stride, np.shape(a))
+    while active.size:
+        left_, window = left[active], np.minimum(b[active] + np.floor(k[active] / 2), top[active])
+        total[active] += np.minimum(np.ceil(left_ / stride[active]), count[active])
+        left[active], k[active] = left_ - window, k[active] + 1
+        active = active[left_ > window]
+    return total
+
+
 def rounds_to_window(Wmax: Array) -> Array:
     # (6) n_wm = floor(2 log2(2 Wmax / (1 + sqrt(2)))), the last round of slow start below Wmax
     return np.asarray(np.floor(2 * np.log2(2 * Wmax / (1 + np.sqrt(2)))))

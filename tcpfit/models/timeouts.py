@@ -1,6 +1,7 @@
 """Timeouts as PFTK models them: how likely a loss indication is one, and how long a series with back-off lasts.
 
-Shared by pftk-full, newreno-full and sikdar-sack, whose papers take these expressions from PFTK.
+Shared by pftk-full, newreno-full and the three steady states of Sikdar et al., whose papers take these expressions
+from PFTK.
 
 **Symbols** p: loss probability (1); w: window (segments); T0: first timeout of a series (s, column `rto`).
 
@@ -30,9 +31,10 @@ def backoff_second_order(p: Array) -> Array:
     return 1 + 2 * p + 4 * p**2
 
 
-def timeout_duration(p: Array, T0: Array) -> Array:
-    # E[TO] = T0 f(p) / (1 - p); the timer doubles six times and then stays at 64 T0
-    return T0 * backoff(p) / (1 - p)
+def timeout_duration(p: Array, T0: Array, as_printed: bool = False) -> Array:
+    # E[TO] = T0 f(p) / (1 - p); the timer doubles six times and then stays at 64 T0. Equation 4 of Sikdar et al. has
+    # 18 p^5 printed for 16 p^5
+    return T0 * (backoff(p) + (2 * p**5 if as_printed else 0.0)) / (1 - p)
 
 
 def timeout_probability(p: Array, w: Array) -> Array:

@@ -8,14 +8,30 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tcpfit.parameters import burst, growth, growth_rate, loss_rate, reorder, rtt, timeout, window
+from tcpfit.parameters import burst, gilbert, growth, growth_rate, loss_rate, reorder, rtt, tfrc, timeout, window
+from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES, loss_events
 from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.gilbert import INDEPENDENCE, independence
 from tcpfit.parameters.growth import FAMILIES
 from tcpfit.parameters.hosts import hosts
 from tcpfit.parameters.intervals import Estimate
 from tcpfit.parameters.table import NAME, NAMES, PARAMETERS
 
-__all__ = ["FAMILIES", "NAME", "NAMES", "PARAMETERS", "estimate", "estimates", "families", "hosts"]
+__all__ = [
+    "FAMILIES",
+    "INDEPENDENCE",
+    "LOSS_EVENTS",
+    "NAME",
+    "NAMES",
+    "PARAMETERS",
+    "RULES",
+    "estimate",
+    "estimates",
+    "families",
+    "hosts",
+    "independence",
+    "loss_events",
+]
 
 
 def families(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
@@ -56,13 +72,18 @@ def estimate(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
 
 def estimates(evidence: Evidence) -> dict[str, Estimate]:
     """Every parameter as arrays over the flows of the evidence, by name."""
-    mean_rtt = rtt.rtt(evidence)
+    mean_rtt, loss_runs = rtt.rtt(evidence), gilbert.runs(evidence)
     return {
         "p": loss_rate.p(evidence),
         "p_indication": loss_rate.p_indication(evidence),
         "q_tilde": loss_rate.q_tilde(evidence),
+        "p_tfrc": tfrc.p_tfrc(evidence),
+        "p_mark": loss_rate.p_mark(evidence),
         "q": burst.q(evidence),
         "m": burst.m(evidence),
+        "p_gb": gilbert.p_gb(evidence, loss_runs),
+        "p_bg": gilbert.p_bg(loss_runs),
+        "loss_run": gilbert.loss_run(loss_runs),
         "rtt": mean_rtt,
         "rtt_min": rtt.rtt_min(evidence),
         "rtt_p95": rtt.rtt_p95(evidence),
@@ -73,5 +94,6 @@ def estimates(evidence: Evidence) -> dict[str, Estimate]:
         "b": growth_rate.b(evidence),
         "d": reorder.d(evidence),
         "a_h": reorder.a_h(evidence),
+        "a_h_reacted": reorder.a_h_reacted(evidence),
         "r": reorder.r(evidence, mean_rtt.value),
     }

@@ -76,6 +76,12 @@ class Evidence:
         timeouts = self.of("timeout")
         return timeouts.where(timeouts.floats("segments") == 0)
 
+    @cached_property
+    def loss_indications(self) -> Rows:
+        """What the congestion window felt: fast recoveries and the first timeouts of every series, by flow and time."""
+        felt = pl.concat([self.of("recovery").frame, self.first_timeouts.frame])
+        return self._rows(felt.sort("flow", "time_ns", maintain_order=True))
+
     def count(self, rows: Rows) -> Floats:
         """How many of the rows each flow has."""
         return np.bincount(rows.owner, minlength=len(self)).astype(np.float64)

@@ -1,9 +1,10 @@
-"""Intervals of 95 %: exact for counts, the Bayesian bootstrap over events or rounds for means.
+"""Intervals of 95 %: of a renewal process for rates, exact for shares, the Bayesian bootstrap for means.
 
-Reference: Garwood (1936), doi:10.1093/biomet/28.3-4.437 (Poisson); Clopper and Pearson (1934),
-doi:10.1093/biomet/26.4.404 (shares); Fay and Feuer (1997),
-doi:10.1002/(SICI)1097-0258(19970415)16:7<791::AID-SIM500>3.0.CO;2-# (weighted Poisson sums); Rubin (1981),
-doi:10.1214/aos/1176345338 (Bayesian bootstrap).
+Reference: Smith (1955), doi:10.1098/rspa.1955.0198 (renewal-reward); Cochran (1977), Sampling Techniques, 3rd ed.,
+chapter 6 (ratios); Newey and West (1987), doi:10.2307/1913610 (neighbours that are alike); Garwood (1936),
+doi:10.1093/biomet/28.3-4.437 (Poisson, exact); Brown, Cai and DasGupta (2003), Statistica Sinica 13, 19-49 (Poisson,
+Jeffreys); Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404 (shares); Rubin (1981), doi:10.1214/aos/1176345338
+(Bayesian bootstrap).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ REPLICATES = 200
 EDGE = REPLICATES // 40  # what the interval leaves out on either side
 BATCHES = 32
 SEED = 20080
+PRIOR_EVENTS = 3.0  # events that the dispersion expected of a renewal process counts as
+MOST_DEAD = 0.9
 
 
 @dataclass(frozen=True)
@@ -64,24 +67,46 @@ def summed(values: Floats, owner: Ints, owners: int) -> Floats:
     return np.bincount(owner, values, owners).astype(np.float64)
 
 
-def poisson_interval(count: Floats) -> tuple[Floats, Floats]:
-    """Exact interval of a Poisson mean (Garwood), for counts that need not be whole; 0 gives (0, 3.69)."""
-    low = np.where(count > 0, special.gammaincinv(np.maximum(count, 1e-12), 0.025), 0.0)
-    return low, special.gammaincinv(count + 1.0, 0.975)
+def renewal_count(sizes: Floats, cycles: Floats, dead: Floats, owner: Ints, owners: int) -> Floats:
+    """Poisson events that tell as much of each owner's rate, sum of `sizes` over sum of `cycles`; 0 if it has none.
 
-
-def weighted_poisson_interval(total: Floats, squares: Floats, largest: Floats) -> tuple[Floats, Floats]:
-    """Interval of the mean of a compound Poisson sum (Fay and Feuer's gamma interval).
-
-    `total` is the sum of the events' sizes, `squares` the sum of the squares, `largest` the largest size. With sizes
-    of one it is `poisson_interval`.
+    Event i has a size (1 where events are counted) and a cycle, the exposure from the end of the dead time of the event
+    before to the end of its own, of which `dead` is the dead time; a cycle contains what the size depends on. The
+    variance of the sum is that of size - rate x cycle (Smith 1955; Cochran 1977, chapter 6). Where neighbours up to the
+    cube root of the number of events are alike, since a path may be worse for some events at a time, they add to it
+    (Newey and West 1987); they never take from it, as that would mostly be chance. It is shrunk, with the weight of
+    three events, to what it is where the rest of a cycle is exponential, and widened to Student's law.
     """
+    n = np.bincount(owner, minlength=owners).astype(np.float64)
+    total, exposure = summed(sizes, owner, owners), summed(cycles, owner, owners)
     with np.errstate(divide="ignore", invalid="ignore"):
-        shape = np.where(squares > 0, total**2 / squares, 0.0)
-        low = np.where(shape > 0, special.gammaincinv(np.maximum(shape, 1e-12), 0.025) * squares / total, 0.0)
-        upper, spread = total + largest, squares + largest**2
-        high = special.gammaincinv(upper**2 / spread, 0.975) * spread / upper
-    return low, np.where(np.isfinite(high), high, poisson_interval(np.zeros_like(total))[1])
+        rate, mean_size = total / exposure, total / n
+        alive = 1.0 - np.clip(summed(dead, owner, owners) / exposure, 0.0, MOST_DEAD)
+        off = sizes - rate[owner] * cycles
+        squares, alike = summed(off**2, owner, owners), np.zeros(owners)
+        lags = np.floor(np.cbrt(n))
+        for lag in range(1, int(lags.max(initial=0.0)) + 1):
+            same = owner[lag:] == owner[:-lag]
+            together = summed((off[lag:] * off[:-lag])[same], owner[lag:][same], owners)
+            alike += 2.0 * np.maximum(1.0 - lag / (lags + 1.0), 0.0) * together
+        spread = summed((sizes - mean_size[owner]) ** 2, owner, owners) / np.maximum(n - 1.0, 1.0)
+        freedom = PRIOR_EVENTS + n - 1.0
+        chance = spread + (mean_size * alive) ** 2
+        dispersion = (PRIOR_EVENTS * chance + squares + np.maximum(alike, 0.0)) / freedom
+        student = special.stdtrit(freedom, 0.975) / Z95
+        count = total**2 / (n * dispersion * student**2)
+    return np.where(n > 0, count, 0.0)
+
+
+def count_factors(count: Floats) -> tuple[Floats, Floats]:
+    """Ends of the interval of a Poisson mean over the count, which need not be whole; for 0 the ends: 0 and 3.69.
+
+    The low end is the Jeffreys one (shape n + 1/2), the high end the exact one (n + 1).
+    """
+    some = count > 0
+    base = np.where(some, count, 1.0)
+    low = np.where(some, special.gammaincinv(base + 0.5, 0.025) / base, 0.0)
+    return low, special.gammaincinv(np.where(some, count, 0.0) + 1.0, 0.975) / base
 
 
 def binomial_interval(hits: Floats, trials: Floats) -> tuple[Floats, Floats]:

@@ -10,8 +10,13 @@ NAMES = {
     "p": ("", "loss events per segment sent (Parvez et al., section II; RFC 5348, 5.2)"),
     "p_indication": ("", "loss indications per segment sent: fast recoveries and timeout series (Padhye et al. 1998)"),
     "q_tilde": ("", "segment losses per segment sent (Parvez et al., eq 30)"),
+    "p_tfrc": ("", "loss event rate of TFRC's weighted loss intervals, mean over the segments sent (RFC 5348, 5.4)"),
+    "p_mark": ("", "windows with congestion marks per segment sent (RFC 3168, 6.1.2)"),
     "q": ("", "loss probability of the other segments of a loss event (Parvez et al., section II)"),
     "m": ("segments", "losses per loss event (Parvez et al., eq 5)"),
+    "p_gb": ("", "loss probability of a segment sent next after one that arrived (Gilbert 1960)"),
+    "p_bg": ("", "probability that the segment sent next after a lost one arrives (Gilbert 1960)"),
+    "loss_run": ("segments", "mean run of losses sent one after the other"),
     "rtt": ("s", "mean round-trip time as the sender sees it"),
     "rtt_min": ("s", "smallest round-trip time"),
     "rtt_p95": ("s", "95th percentile of the round-trip time"),
@@ -22,6 +27,7 @@ NAMES = {
     "b": ("rounds/segment", "rounds per segment of window growth in congestion avoidance (Padhye et al. 1998)"),
     "d": ("segments", "segments that one reordering event delays (Sharma et al.)"),
     "a_h": ("s", "mean time between reordering events (Sharma et al.)"),
+    "a_h_reacted": ("s", "mean time between reordering events that set off a recovery or a timeout"),
     "r": ("rounds", "round trips until the ACKs of the late segments arrive (Sharma et al., section III-B)"),
 }
 """Every parameter: unit ('' for none) and meaning, in the table's order."""

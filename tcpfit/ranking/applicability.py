@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from tcpfit.models import Model
+from tcpfit.models.cubic import mean_cubic_window, mean_friendly_window
 
 LIMITED = 0.2
 MOSTLY_LIMITED = 0.8
@@ -19,7 +22,7 @@ TIMEOUTS = 0.1
 REORDERED = 0.1
 SHORT = 13.0
 CONFIDENT = 0.5
-CUBIC_C, CUBIC_BETA = 0.4, 0.7
+RESTART = 2.0  # segments: the window Tahoe starts again from, and one more
 
 
 @dataclass(frozen=True)
@@ -49,6 +52,10 @@ class Facts:
     rtt: float | None
 
 
+NOT_RANKED = frozenset({"sikdar-tahoe", "tfrc"})
+"""Models that no flow is ranked by: no current system is a Tahoe, and a short flow cannot show that it is none; TFRC's
+equation is pftk-approx with 4 RTT for the measured timeout."""
+
 Check = Callable[[Facts], str | None]
 
 
@@ -59,15 +66,32 @@ def reno_growth(facts: Facts) -> str | None:
     if facts.family == "bbr":
         return f"the window kept {facts.decrease or 1.0:.2f} of its size at losses, as BBR does, not the half of Reno"
     if facts.family == "cubic" and facts.p and facts.rtt:
-        # RFC 9438 eq 5 (C = 0.4, beta = 0.7) against sqrt(3/2)/sqrt(p)
-        cubic = (CUBIC_C * (3 + CUBIC_BETA) / (4 * (1 - CUBIC_BETA))) ** 0.25 * (facts.rtt / facts.p) ** 0.75
-        reno = (1.5 / facts.p) ** 0.5
+        p, rtt = np.asarray(facts.p), np.asarray(facts.rtt)
+        cubic, reno = float(mean_cubic_window(p, rtt)), float(mean_friendly_window(p))
         if cubic > reno:
             return (
                 f"the window kept {facts.decrease or 0.7:.2f} of its size at losses, as CUBIC does, and at this loss "
                 f"rate and RTT CUBIC's window ({cubic:.0f} segments) is above Reno's ({reno:.0f})"
             )
     return None
+
+
+def cubic_growth(facts: Facts) -> str | None:
+    """CUBIC's growth and decrease (RFC 9438)."""
+    if facts.confidence < CONFIDENT or facts.family not in ("reno", "bbr"):
+        return None
+    kept = facts.decrease or {"reno": 0.5, "bbr": 1.0}[facts.family]
+    who = {"reno": "Reno", "bbr": "BBR"}[facts.family]
+    return f"the window kept {kept:.2f} of its size at losses, as {who} does, not the 0.7 of CUBIC"
+
+
+def no_fast_recovery(facts: Facts) -> str | None:
+    """Slow start from one segment after every loss indication, as in Tahoe."""
+    if facts.confidence < CONFIDENT or facts.decrease is None or facts.w is None:
+        return None
+    if facts.decrease * facts.w <= RESTART:
+        return None
+    return f"the window kept {facts.decrease:.2f} of its size at losses, where Tahoe starts again from one segment"
 
 
 def loss_limited(facts: Facts) -> str | None:
@@ -156,6 +180,8 @@ def correlated_loss_in_round(facts: Facts) -> str | None:
 
 CHECKS: Mapping[str, Check] = {
     "reno-growth": reno_growth,
+    "cubic-growth": cubic_growth,
+    "no-fast-recovery": no_fast_recovery,
     "loss-limited": loss_limited,
     "not-window-limited": not_window_limited,
     "window-limited": window_limited,

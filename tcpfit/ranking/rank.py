@@ -12,6 +12,7 @@ from tcpfit.models import Model, catalogue
 from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.growth import families
 from tcpfit.parameters.intervals import Floats
+from tcpfit.parameters.loss_rate import capture_loss
 from tcpfit.parameters.table import NAMES
 from tcpfit.ranking import applicability, residuals
 from tcpfit.ranking.blocks import ENOUGH, SUMS, Blocks, blocks
@@ -38,12 +39,13 @@ def rank(
     rank.
 
     The tables are those of `tcpfit.schema`, `parameters` that of `tcpfit.parameters.estimate`; `models` is by default
-    the whole catalogue. Every model that has its parameters is predicted, applicable or not. Rank 1 is the best
-    applicable model: by score where the flow has at least 8 blocks, by |log_ratio| otherwise; models that do not apply
-    follow, by |log_ratio|.
+    the catalogue without `applicability.NOT_RANKED`. Every model that has its parameters is predicted, applicable or
+    not. Rank 1 is the best applicable model: by score where the flow has at least 8 blocks, by |log_ratio| otherwise;
+    models that do not apply follow, by |log_ratio|.
     """
     evidence = Evidence(flows, events, rounds)
-    chosen = dict(catalogue() if models is None else models)
+    ranked = {name: model for name, model in catalogue().items() if name not in applicability.NOT_RANKED}
+    chosen = dict(ranked if models is None else models)
     value, low, high = (_wide(parameters, evidence, side) for side in ("value", "low", "high"))
     family = families(evidence)
     value["b"] = value["b"] * np.where(family["family"].cast(pl.String) == "cubic", CUBIC_AS_RENO, 1.0)
@@ -163,7 +165,7 @@ def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) ->
     mean_of_blocks = [fit.name for fit in fits].index("mean-of-blocks")
     errors = _stack([fit.residuals for fit in fits], len(cut.owner)).T
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
-    rounds = total[:, SUMS.index("rounds")]
+    rounds, missed = total[:, SUMS.index("rounds")], capture_loss(evidence)
     seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
     for i in range(flows):
         flow, enough, of_flow = int(evidence.flow[i]), bool(number[i] >= ENOUGH), slice(first[i], first[i + 1])
@@ -194,7 +196,7 @@ def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) ->
             if models[k]
         ]
         baseline = known["score"][mean_of_blocks]
-        judged = verdict(candidates, int(number[i]), float(events[i]), float(rounds[i]), baseline)
+        judged = verdict(candidates, int(number[i]), float(events[i]), float(rounds[i]), baseline, float(missed[i]))
         for key, item in {"flow": flow, "state": judged.state, "models": judged.models, "text": judged.text}.items():
             verdicts[key].append(item)
     placed = {name: pl.Series(np.take_along_axis(array, rows, 1).ravel()) for name, array in of_fits.items()}

@@ -9,7 +9,7 @@ from tcpfit.schema import BOOL, F64, STR, U32, Column
 STATES = {
     "explained": "one applicable model predicts the flow better than every other",
     "undecided": "several applicable models predict it equally well",
-    "insufficient": "too few events to tell models apart",
+    "insufficient": "too few events to tell models apart, or too many packets that the capture missed",
     "none_applies": "no model's assumptions hold, or none of those that apply comes near the rate",
 }
 

@@ -1,9 +1,10 @@
 """The verdict on a flow: explained, undecided, insufficient or none_applies, and a sentence with the numbers.
 
-`none_applies`: no model's assumptions hold, or the best of those whose do misses the observed rate by more than a
-quarter beyond the doubt in its parameters. `insufficient`: fewer than 8 steady rounds and no model that applies, or
-fewer than 8 blocks of 4 events. `undecided`: the blocks cannot tell the best model from others (difference within two
-standard errors). `explained`: one is left.
+Before all else `insufficient`: the capture missed more than 1 % of the flow's data, so that what is made of its losses,
+or of their absence, may be the capture's doing. `none_applies`: no model's assumptions hold, or the best of those whose
+do misses the observed rate by more than a quarter beyond the doubt in its parameters. `insufficient`: fewer than 8
+steady rounds and no model that applies, or fewer than 8 blocks of 4 events. `undecided`: the blocks cannot tell the
+best model from others (difference within two standard errors). `explained`: one is left.
 """
 
 from __future__ import annotations
@@ -36,6 +37,10 @@ ROUNDS = 8
 """Steady rounds before the absence of losses says something."""
 
 
+CAPTURE_LOSS = 0.01
+"""Share of a flow's data segments missed by the capture above which nothing is said that rests on losses."""
+
+
 @dataclass(frozen=True)
 class Verdict:
     """State, models (best first) and text."""
@@ -46,10 +51,22 @@ class Verdict:
 
 
 def verdict(
-    candidates: Sequence[Candidate], blocks: int, events: float, rounds: float, baseline: float | None
+    candidates: Sequence[Candidate],
+    blocks: int,
+    events: float,
+    rounds: float,
+    baseline: float | None,
+    missed: float = 0.0,
 ) -> Verdict:
-    """Judge a flow from its ranked models, its numbers of blocks, events and steady rounds, and the score of the mean
-    of the other blocks."""
+    """Judge a flow from its ranked models, its numbers of blocks, events and steady rounds, the score of the mean of
+    the other blocks, and the share of its data segments that the capture missed."""
+    if missed > CAPTURE_LOSS:
+        return Verdict(
+            "insufficient",
+            [],
+            f"The capture missed {100 * missed:.1f} % of the flow's data segments. Above {100 * CAPTURE_LOSS:.0f} % "
+            "it does not show well enough which losses the sender felt, and no verdict rests on them.",
+        )
     predicted = [c for c in candidates if c.log_ratio is not None]
     fit = [c for c in predicted if c.applicable]
     if not fit and rounds < ROUNDS:

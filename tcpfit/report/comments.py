@@ -12,6 +12,7 @@ from typing import Any
 import polars as pl
 
 from tcpfit.report import words
+from tcpfit.report.evidence import SEEN_LATE
 from tcpfit.report.listing import COUNTS, VALUES
 from tcpfit.schema import REASONS
 
@@ -30,6 +31,8 @@ CAUSES = {
     "reorder_event": "overtaken by frame {}",
     "duplicate": "of frame {}",
     "zero_window": "until frame {}",
+    "ecn_mark": "of frame {}",
+    "ecn_response": "to frame {}",
 }
 """What `cause_frame` is of each kind."""
 
@@ -56,7 +59,8 @@ def sentence(event: dict[str, Any]) -> str:
     if frame is None:
         parts.append(f"bytes {event['left']} to {event['right']}, not in the capture, shown by this frame")
     elif cause is not None and kind in CAUSES:
-        parts.append(CAUSES[kind].format(cause))
+        heard = kind in ("reordering", "reorder_event") and event["reason"] not in SEEN_LATE
+        parts.append((CAUSES["spurious"] if heard else CAUSES[kind]).format(cause))
     if kind in VALUES and event["value"] is not None:
         parts.append(VALUES[kind].format(words.seconds(event["value"])))
     if kind in COUNTS and COUNTS[kind]:

@@ -40,6 +40,11 @@ COUNTS = (
     "reordered_segments",
     "duplicated_segments",
     "zero_window_episodes",
+    "ce_segments",
+    "ece_acks",
+    "ace_marks",
+    "mark_events",
+    "cwr_segments",
 )
 
 OBSERVED = ("throughput_bps", "goodput_bps", "steady_goodput_bps", "transfer_time_s")
@@ -231,9 +236,10 @@ def _flow(
     control: dict[str, Any],
 ) -> dict[str, Any]:
     ranges = {}
-    low, high = row["lost_low"], row["lost_high"]
-    if low is not None and high is not None and low != high:
-        ranges["lost_segments"] = [low, high]
+    for name, stem in (("lost_segments", "lost"), ("reordered_segments", "reordered")):
+        low, high = row[f"{stem}_low"], row[f"{stem}_high"]
+        if low is not None and high is not None and low != high:
+            ranges[name] = [low, high]
     return {
         "id": row["flow"],
         "connection": row["connection"],
@@ -251,6 +257,7 @@ def _flow(
             "sack_permitted": row["sack_permitted"],
             "timestamps": row["timestamps"],
             "ecn": row["ecn"],
+            "ecn_feedback": row["ecn_feedback"],
         },
         "congestion_control": {"family": control.get("family", "unknown"), "confidence": control.get("confidence")},
         "counts": {name: row[name] for name in COUNTS} | {"timeout_sequences": series},

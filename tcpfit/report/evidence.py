@@ -25,6 +25,8 @@ CAUSES = {
     "duplicate": "the packet that it is a copy of",
     "zero_window": "the frame that opened the window again",
     "probe": "the frame before it",
+    "ecn_mark": "the first marked segment since the echoes before",
+    "ecn_response": "the ACK that first echoed the marks",
 }
 """What `cause_frame` is, by kind."""
 
@@ -41,6 +43,8 @@ SUBJECTS = {
     "duplicate": "the copy",
     "zero_window": "the frame that closed the window",
     "probe": "the probe",
+    "ecn_mark": "the first marked segment, or the first ACK that echoes it",
+    "ecn_response": "the data with CWR",
 }
 """What `frame` is, by kind."""
 
@@ -49,6 +53,9 @@ DECIDED = ("retransmission", "timeout", "recovery", "tail_loss_probe")
 
 SETTLED_LATER = ("loss", "loss_event", "spurious", "reordering", "reorder_event")
 """Kinds that hindsight settles: the phase of the sender then is not kept."""
+
+SEEN_LATE = ("ip-id", "tsval", "timing", "unasked")
+"""Reasons of reordering that the late packet itself shows; the others are the receiver's ACKs."""
 
 WITHOUT_FLIGHT = ("spurious", "reorder_event")
 
@@ -173,6 +180,8 @@ class Evidence:
             cause = self._row(event["cause_frame"])
             if cause is not None and (not cause["payload"] or cause["flow"] != event["flow"]):
                 return "the ACK that covers the bytes"
+        if event["kind"] in ("reordering", "reorder_event") and event["reason"] not in SEEN_LATE:
+            return "the ACK that shows that it came, and late"
         if event["reason"] == "dsack":
             return "the ACK that reports it"
         return CAUSES[event["kind"]]
@@ -214,14 +223,21 @@ class Evidence:
             if acked is not None:
                 return [acked | {"text": "the first ACK after that which covers the bytes"}]
         if subject is not None and cause is not None:
-            texts += _comparison(reason, subject, cause)
+            texts += _comparison(kind, reason, subject, cause)
         if reason == "unneeded":
             covering = self._segments.filter(
                 pl.col("frame") < event["frame"], pl.col("reverse") == event["flow"], pl.col("acked") >= event["right"]
             )
             if not covering.is_empty():
                 return [self._entry(covering["frame"][0], "the ACK that had covered the bytes before")]
-        if reason == "too-early":
+        if kind == "ecn_mark":
+            answers = self._analysis.events.filter(
+                pl.col("flow") == event["flow"],
+                pl.col("kind") == "ecn_response",
+                pl.col("cause_frame") == event["frame"],
+            )
+            return [self._entry(number, "the data whose CWR answers it") for number in answers["frame"]]
+        if kind == "spurious" and reason == "too-early":
             least = self._flow(event["flow"])["rtt_min_s"]
             texts.append(f"least round trip of the flow: {words.seconds(least)}")
         return [{"frame": None, "seconds": None, "text": text} for text in texts]
@@ -281,8 +297,10 @@ def _connection(analysis: Analysis, segment: dict[str, Any]) -> pl.DataFrame:
     return table.filter(pl.col("connection") == connection[0])
 
 
-def _comparison(reason: str, subject: dict[str, Any], cause: dict[str, Any]) -> list[str]:
+def _comparison(kind: str, reason: str, subject: dict[str, Any], cause: dict[str, Any]) -> list[str]:
     """What two packets have that the rule compares."""
+    if kind in ("reordering", "reorder_event") and reason not in SEEN_LATE:
+        return _heard(reason, subject, cause)
     if reason == "dsack":
         blocks = traffic.sack_blocks(cause)
         return [f"that ACK reports {blocks[0][0]}-{blocks[0][1]} a second time"] if blocks else []
@@ -295,6 +313,17 @@ def _comparison(reason: str, subject: dict[str, Any], cause: dict[str, Any]) -> 
     if reason == "tsval":
         return [f"timestamps: {subject['tsval']}, of frame {cause['frame']} {cause['tsval']}"]
     return []
+
+
+def _heard(reason: str, late: dict[str, Any], ack: dict[str, Any]) -> list[str]:
+    """What the ACK says of a segment that came late."""
+    blocks = [f"{left}-{right}" for left, right in traffic.sack_blocks(ack)]
+    if reason == "dsack" and blocks:
+        return [f"that ACK reports {blocks[0]} a second time: the resend was not needed, the late segment had come"]
+    if reason == "eifel":
+        return [f"timestamps: that ACK echoes {ack['tsecr']}, the late segment carried {late['tsval']}"]
+    sacked = f", and SACKs {', '.join(blocks)}" if blocks else ""
+    return [f"that ACK acknowledges the bytes below {ack['acked']}{sacked}"]
 
 
 def ordinal(number: int) -> str:

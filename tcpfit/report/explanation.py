@@ -291,6 +291,33 @@ RULES = {
             ("a resend of the timer or of an older recovery", "a silence before it, or a recovery under way"),
         ),
     ),
+    "unasked": Rule(
+        "It filled a hole, and nothing that the sender had heard when it must have left asked for it: no duplicate "
+        "ACK, no SACK, no timer. Neither identification nor timestamp tells; the counts are ranges.",
+        "RFC 4737, 3; RFC 5681, 3.2; RFC 6298, 5",
+        (
+            ("a loss and its resend (hole)", "an IP identification that counts, or timestamps"),
+            ("a resend of a sender with rules of its own", "the same data once more, or a DSACK: then it was late"),
+        ),
+    ),
+    "sack-order": Rule(
+        "At the sender: an earlier ACK had SACKed bytes above these, which were sent once and are acknowledged only "
+        "now. The receiver got them after what was sent later.",
+        "RFC 2018, 3; RFC 4737, 3",
+        (
+            ("in order, and the ACKs in between lost", "a capture at the receiver"),
+            ("left out by ACKs that had no room for its block", "more holes than the three or four blocks of an ACK"),
+        ),
+    ),
+    "dup-acks": Rule(
+        "At the sender, without SACK: duplicate ACKs asked for these bytes, which were sent once and are acknowledged "
+        "now. What was sent later had come before them.",
+        "RFC 5681, 2; RFC 4737, 3",
+        (
+            ("data or ACKs copied on the path", "a capture at the receiver, or DSACK"),
+            ("a loss (resent)", "the bytes sent again"),
+        ),
+    ),
     "copy": Rule(
         "The same bytes with the same IP identification and timestamp, sooner than any resend: the network or the "
         "capture made a second packet of one.",
@@ -331,6 +358,42 @@ RULES = {
         (
             ("a slow application or a small buffer at the receiver", "nothing in a capture: both look the same"),
             ("a window too small for a segment", "a field above 0; that is not counted here"),
+        ),
+    ),
+    "ce": Rule(
+        "A router on the path marked the segment CE in place of dropping it; marks within one round trip of the first "
+        "are one event.",
+        "RFC 3168, 5; RFC 5348, 5.2",
+        (
+            ("no mark but an old type of service", "a handshake that did not negotiate ECN; such marks are no event"),
+            ("several events", "more than one round trip between the marks"),
+        ),
+    ),
+    "ece": Rule(
+        "The receiver sets ECE on its ACKs from the first marked segment on, until the sender's CWR comes. The sender "
+        "answers once for all that was outstanding at the first of them.",
+        "RFC 3168, 6.1.2 and 6.1.3",
+        (
+            ("more than one marked segment", "a capture at the receiver (ce); ECE does not count marks"),
+            ("no mark but what the handshake means by the flags", "a SYN-ACK that agrees to classic ECN"),
+            ("another event of the same window", "an ECE on an ACK above the data outstanding at the first (ece)"),
+        ),
+    ),
+    "ace": Rule(
+        "AE, CWR and ECE of the ACKs count marked packets modulo 8, from 5, and the number moved.",
+        "RFC 9768, 3.2.2",
+        (
+            ("more marks", "eight or more between two ACKs that the capture has: the number looks the same"),
+            ("an older ACK that was overtaken", "an ACK that acknowledges nothing new; such ones are passed over"),
+        ),
+    ),
+    "cwr": Rule(
+        "The CWR flag on data says that the sender has reduced its window, for marks or for a loss; the receiver then "
+        "stops to set ECE.",
+        "RFC 3168, 6.1.2",
+        (
+            ("an answer to marks (ece)", "an ACK with ECE before it that no CWR had answered"),
+            ("an answer to a loss (recovery, timeout)", "a recovery or a timeout just before, and no ECE"),
         ),
     ),
     "unknown": Rule(

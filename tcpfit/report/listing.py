@@ -30,6 +30,7 @@ VALUES = {
     "reordering": "{} late",
     "reorder_event": "{} late",
     "zero_window": "lasting {}",
+    "ecn_mark": "lasting {}",
 }
 """What the column `value` is of each kind that has one."""
 
@@ -41,6 +42,8 @@ COUNTS = {
     "reorder_event": "{} late",
     "zero_window": "",
     "probe": "",
+    "ecn_mark": "{} marked",
+    "ecn_response": "",
 }
 """What the column `segments` is of each kind; of the others, segments concerned."""
 

@@ -165,9 +165,14 @@ def _what_happened(flow: dict[str, Any]) -> str:
         ("reorder_events", "reordering event"),
         ("duplicated_segments", "copy"),
         ("zero_window_episodes", "zero window"),
+        ("mark_events", "window with congestion marks"),
     ):
         if counts[key]:
-            plural = {"fast recovery": "fast recoveries", "copy": "copies"}.get(noun, noun + "s")
+            plural = {
+                "fast recovery": "fast recoveries",
+                "copy": "copies",
+                "window with congestion marks": "windows with congestion marks",
+            }.get(noun, noun + "s")
             parts.append(f"{counts[key]} {noun if counts[key] == 1 else plural}")
     return ", ".join(parts)
 

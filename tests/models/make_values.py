@@ -1,8 +1,9 @@
 """Make values.json from the table of reference values: `python make_values.py TABLE.json`.
 
 The table holds a row per value: model, inputs, expected, tolerance, status. Kept here: the rows of the models in
-`tcpfit.models`, the grids as columns. Grid values were recomputed from the equations before this package was
-written, under the same reading of the papers' errors: they check the code, not that reading. The printed values come
+`tcpfit.models`, the grids as columns; of those in `SAMPLED` 15 rows, evenly over the grid (`test_model_values.py` takes
+every row where the table is at hand). Grid values were recomputed from the equations before this package was written,
+under the same reading of the papers' errors: they check the code, not that reading. The printed values come
 from the papers.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 GRIDS = (
     "mathis pftk_approx pftk_full.send pftk_full.thr q_hat E_TO parvez_W parvez_W_exact parvez_noto parvez_pTO.floor "
@@ -18,22 +20,33 @@ GRIDS = (
     "sharma.G1hat.timeout sharma.G1hat.notimeout sharma.G2 sharma.G2hat.timeout sharma.G2hat.notimeout sikdar_setup "
     "sikdar_w sikdar_pkt_closed sikdar_tlin sikdar_nwm sikdar_tnl_rounds sikdar_r sikdar_steady.sack"
 ).split()
-PRINTED = ("parvez.", "sharma.", "li.Q.")
+SAMPLED = (
+    "tfrc sikdar_steady.tahoe sikdar_steady.reno bohacek.lambda1 bohacek.lambda2 bohacek.PTO bohacek.throughput "
+    "bohacek.pftk_PTO bohacek.nb_q bohacek.pw bohacek.rho1 bohacek.exact_density cubic_response cubic_West cubic_W "
+    "cubic_friendly"
+).split()
+KEPT = 15
+PRINTED = ("parvez.", "sharma.", "li.Q.", "boh.", "rfc8312.")
+
+
+def grid_of(rows: list[dict[str, Any]], model: str, most: int | None = None) -> dict[str, Any]:
+    """One grid of the table as columns, all of its rows or `most`."""
+    found = [row for row in rows if row["model"] == model and row["id"].startswith("grid.")]
+    found = found[:: max(1, len(found) // most)][:most] if most else found
+    inputs = sorted({name for row in found for name in row["inputs"]})
+    extra = [name for name in ("expected_clamped",) if name in found[0]]
+    return {
+        "columns": [*inputs, "expected", *extra],
+        "rel_tol": max(row.get("rel_tol", 0.0) for row in found),
+        "abs_tol": max(row.get("abs_tol", 0.0) for row in found),
+        "rows": [[row["inputs"].get(n) for n in inputs] + [row[n] for n in ("expected", *extra)] for row in found],
+    }
 
 
 def main(table: Path) -> None:
     rows = json.loads(table.read_text())["rows"]
-    grids = {}
-    for model in GRIDS:
-        found = [row for row in rows if row["model"] == model and row["id"].startswith("grid.")]
-        inputs = sorted({name for row in found for name in row["inputs"]})
-        extra = [name for name in ("expected_clamped",) if name in found[0]]
-        grids[model] = {
-            "columns": [*inputs, "expected", *extra],
-            "rel_tol": max(row.get("rel_tol", 0.0) for row in found),
-            "abs_tol": max(row.get("abs_tol", 0.0) for row in found),
-            "rows": [[row["inputs"].get(n) for n in inputs] + [row[n] for n in ("expected", *extra)] for row in found],
-        }
+    grids = {model: grid_of(rows, model) for model in GRIDS}
+    grids |= {model: grid_of(rows, model, KEPT) for model in SAMPLED}
     kept = ("id", "inputs", "expected", "rel_tol", "abs_tol", "status")
     printed = [{key: row[key] for key in kept if key in row} for row in rows if row["id"].startswith(PRINTED)]
     head = f'{{"about": {json.dumps(" ".join((__doc__ or "").split()))},\n"grids": {{\n'

@@ -10,13 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from tcpfit.models import newreno_full, newreno_window, sikdar_rounds, timeouts
+from tcpfit.models import bohacek_sack, cubic, newreno_full, newreno_window, pftk_full, sikdar_rounds, tfrc, timeouts
 from tcpfit.models import newreno_noto as noto
+from tcpfit.models.bohacek_sack import BohacekSack
 from tcpfit.models.mathis import Mathis
 from tcpfit.models.pftk_approx import PFTKApprox
 from tcpfit.models.pftk_full import PFTKFull
 from tcpfit.models.reordering_goodput import ReorderingGoodput
+from tcpfit.models.sikdar_reno import SikdarReno
 from tcpfit.models.sikdar_sack import SikdarSack
+from tcpfit.models.sikdar_steady import SikdarSteady
+from tcpfit.models.sikdar_tahoe import SikdarTahoe
 
 VALUES: dict[str, Any] = json.loads(Path(__file__).with_name("values.json").read_text())
 NO_EVIDENCE = ("not reproduced", "post-hoc match", "fitted (RTO)")
@@ -35,6 +39,20 @@ def newreno(**conventions: str) -> Callable[..., Any]:
 def reordering(clamp: bool) -> Callable[..., Any]:
     model = ReorderingGoodput(clamp=clamp)
     return lambda W, RTT, Ah, d, b, r=np.inf: model.predict(w_max=W, rtt=RTT, a_h=Ah, d=d, b=b, r=r)
+
+
+def steady(model: SikdarSteady) -> Callable[..., Any]:
+    return lambda p, RTT, To, Wmax: model.predict(p=p, rtt=RTT, rto=To, w_max=Wmax)
+
+
+def timeouts_begun(delta: Any, R: Any) -> Any:
+    """lambda' + lambda''."""
+    lost = bohacek_sack.losses_timeout_rate(delta, R)
+    return lost + bohacek_sack.lost_retransmission_timeout_rate(delta, R)
+
+
+def window_probability(delta: Any, w: Any) -> Any:
+    return bohacek_sack.window_probability(w, bohacek_sack.mean_window(delta), bohacek_sack.binomial_q_of(delta))
 
 
 SHARMA = ("G1", "G1hat.timeout", "G1hat.notimeout", "G2", "G2hat.timeout", "G2hat.notimeout")
@@ -64,13 +82,29 @@ GRIDS: dict[str, Callable[..., Any]] = {
     "sikdar_nwm": lambda arg: sikdar_rounds.rounds_to_window(arg),
     "sikdar_tnl_rounds": lambda N, Wmax: sikdar_rounds.loss_free_rounds(N, Wmax),
     "sikdar_r": lambda arg: sikdar_rounds.rounds_to_packet(arg),
-    "sikdar_steady.sack": lambda p, RTT, To, Wmax: SikdarSack().predict(p=p, rtt=RTT, rto=To, w_max=Wmax),
+    "sikdar_steady.sack": steady(SikdarSack()),
+    "sikdar_steady.tahoe": steady(SikdarTahoe()),
+    "sikdar_steady.reno": steady(SikdarReno()),
+    "tfrc": lambda p, R, T0, b, s: tfrc.bytes_per_second(s, R, p, T0, b),
+    "bohacek.lambda1": lambda delta, R: bohacek_sack.losses_timeout_rate(delta, R),
+    "bohacek.lambda2": lambda delta, R: bohacek_sack.lost_retransmission_timeout_rate(delta, R),
+    "bohacek.PTO": lambda delta, R, RTO: bohacek_sack.fraction_in_timeout(timeouts_begun(delta, R), delta, RTO),
+    "bohacek.throughput": lambda delta, R, RTO: BohacekSack().predict(p=delta, rtt=R, rto=RTO),
+    "bohacek.pftk_PTO": lambda delta, R, T0: pftk_full.time_in_timeout(delta, R, T0),
+    "bohacek.nb_q": lambda delta: bohacek_sack.binomial_q_of(delta),
+    "bohacek.pw": window_probability,
+    "bohacek.rho1": lambda delta, w, R: bohacek_sack.losses_rate(w, delta, R),
+    "bohacek.exact_density": lambda delta, w: bohacek_sack.exact_density(w, delta),
+    "cubic_response": lambda p, RTT, C: cubic.mean_cubic_window(p, RTT, C),
+    "cubic_West": lambda t, Wmax, RTT: cubic.friendly_window(t, Wmax, RTT),
+    "cubic_W": lambda t, Wmax: cubic.cubic_window(t, Wmax),
+    "cubic_friendly": lambda t, Wmax, RTT: cubic.is_friendly(t, Wmax, RTT),
 }
 
 
-def grid(name: str) -> tuple[dict[str, Any], dict[str, Any], float, float]:
+def grid(name: str, table: dict[str, Any] | None = None) -> tuple[dict[str, Any], dict[str, Any], float, float]:
     """The inputs of one grid as arrays (an absent Wmax is inf), its expected columns, and its tolerances."""
-    table = VALUES["grids"][name]
+    table = VALUES["grids"][name] if table is None else table
     rows = [[np.inf if cell is None else cell for cell in row] for row in table["rows"]]
     columns = dict(zip(table["columns"], np.array(rows, dtype=float).T, strict=True))
     expected = {key: columns.pop(key) for key in list(columns) if key.startswith("expected")}
@@ -109,6 +143,12 @@ def printed(row: dict[str, Any]) -> float:
     key, x = row["id"], row["inputs"]
     if key.startswith("li.Q."):
         return float(timeouts.timeout_probability(np.asarray(x["p"]), np.asarray(x["w"])))
+    if key.startswith("rfc8312.tab3"):
+        return float(cubic.loss_rate_for(x["W"], x["RTT_s"]))
+    if key.startswith("rfc8312."):
+        return float(cubic.mean_window(x["p"], x["RTT_s"], x["C"], as_printed=True))
+    if key.startswith("boh."):
+        return bohacek(key, x)
     if key == "sharma.ber":
         return 1500 * 8 / (5 * 100e6)
     if re.match(r"parvez\.tab4\.(row|single)", key):
@@ -132,4 +172,23 @@ def printed(row: dict[str, Any]) -> float:
         return (TABLE_4[0][1] - TABLE_4[0][0]) / TABLE_4[0][0]
     if key == "parvez.m":
         return float(x["qtilde"] / x["p"])
+    raise KeyError(key)
+
+
+def bohacek(key: str, x: dict[str, Any]) -> float:
+    """The figures in Bohacek and Shah's text."""
+    delta = {"boh.eq10.1pct": 0.01, "boh.PTO.1pct": 0.01, "boh.PTO.5pct": 0.05}.get(key, 0.09)
+    p = np.asarray(delta)
+    if key == "boh.eq10.1pct":
+        return float(pftk_full.time_in_timeout(p, x["R_s"], x["RTO_s"]))
+    if key.startswith("boh.PTO"):
+        return float(bohacek_sack.fraction_in_timeout(timeouts_begun(p, x["R_s"]), p, x["RTO_s"]))
+    if key == "boh.mean.009":
+        return float(bohacek_sack.mean_window(p))
+    if key == "boh.c1.exact":
+        return bohacek_sack.exact_moment(1)
+    if key == "boh.lambda1.009":
+        return float(bohacek_sack.losses_timeout_rate(p, x["R_s"]))
+    if key == "boh.rho1.mean.009":
+        return float(bohacek_sack.losses_rate(np.asarray(float(x["w"])), p, x["R_s"]))
     raise KeyError(key)

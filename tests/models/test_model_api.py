@@ -21,14 +21,20 @@ NAMES = [
     "pftk-simple",
     "pftk-approx",
     "pftk-full",
+    "tfrc",
     "newreno-noto",
     "newreno-full",
+    "sikdar-tahoe",
+    "sikdar-reno",
     "sikdar-sack",
     "reordering-goodput",
+    "bohacek-sack",
+    "cubic",
 ]
 COLUMNS = "p p_indication q_tilde q m rtt rto p_to w w_max b d a_h r".split()
 ASSUMPTIONS = (
-    "reno-growth loss-limited not-window-limited window-limited bulk sack no-sack no-reordering reordering no-timeouts "
+    "reno-growth cubic-growth no-fast-recovery "
+    "loss-limited not-window-limited window-limited bulk sack no-sack no-reordering reordering no-timeouts "
     "bernoulli-loss correlated-loss-in-round"
 ).split()
 
@@ -44,12 +50,13 @@ def test_declarations(model):
     assert model.title
     assert model.predicts == "throughput"
     assert model.quantity in ("send-rate", "throughput", "goodput")
-    assert all(p.column in COLUMNS and p.meaning and p.unit in ("1", "s", "segments") for p in model.parameters)
+    assert all(p.column in COLUMNS or p.default is not None for p in model.parameters)
+    assert all(p.meaning and p.unit in ("1", "s", "segments", "segments/s^3") for p in model.parameters)
     required = [p.default is None for p in model.parameters]
     assert required == sorted(required, reverse=True), "required parameters come first"
     assert all(isinstance(a, Assumption) and a.name in ASSUMPTIONS and a.text for a in model.assumptions)
-    column = {"loss_event": "p", "loss_indication": "p_indication", None: "w_max"}[model.p_definition]
-    assert column in [p.column for p in model.parameters]
+    columns = {"loss_event": "p", "loss_indication": "p_indication", "packet": "q_tilde", None: "w_max"}
+    assert columns[model.p_definition] in [p.column for p in model.parameters]
     assert set(model.fittable) <= {p.name for p in model.parameters}
 
 
@@ -62,6 +69,7 @@ def test_declarations(model):
         (lambda: get("mathis").predict(p="x", rtt=1), "p of mathis must be a number or an array of numbers, got 'x'."),
         (lambda: get("mathis").predict(p=[1, 1], rtt=[1, 1, 1]), "mathis cannot broadcast its parameters together:"),
         (lambda: get("mathis").predict(np.ones((2, 9))), "mathis reads a 2-d array with the columns p, rtt, b, got"),
+        (lambda: get("cubic").predict(p=1, rtt=1, region="x"), "region of cubic must be one of both, cubic, reno, got"),
         (lambda: get("mathis").predict(p=1, rtt=1, losses="none"), "losses of mathis must be one of periodic, random,"),
         (lambda: get("mathis").set_params(c=2), "mathis has no convention 'c'; it has b, losses, free."),
         (lambda: Mathis(free=["rtt"]).fit([[0.1, 1]], [1]), "mathis can fit b, not 'rtt'."),
@@ -135,6 +143,10 @@ def simulated(model, n=400, noise=0.1, seed=1, **truth):
         (PFTKFull(), {"b": 1.0}),
         (NewRenoFull(q_from="homogeneous"), {"rto": 0.6}),
         (NewRenoNoTO(), {"q": 0.2}),
+        (get("tfrc"), {"b": 1.4}),
+        (get("cubic"), {"c": 0.9}),
+        (get("bohacek-sack"), {"rto": 0.6}),
+        (get("sikdar-reno"), {"rto": 0.6}),
     ],
     ids=repr,
 )

@@ -9,13 +9,11 @@ import pytest
 from model_values import VALUES, model_bps
 from scipy.integrate import quad
 
-from tcpfit.models import newreno_full, newreno_window, pftk_simple, sikdar_rounds, sikdar_sack, timeouts
+from tcpfit.models import get, newreno_full, newreno_window, pftk_simple, sikdar_rounds, tfrc, timeouts
 from tcpfit.models import reordering_goodput as sharma
 from tcpfit.models.mathis import Mathis
-from tcpfit.models.pftk_full import PFTKFull
 from tcpfit.models.pftk_simple import PFTKSimple
 from tcpfit.models.reordering_goodput import ReorderingGoodput
-from tcpfit.models.sikdar_sack import SikdarSack
 
 PROBABILITIES = np.array([1e-4, 0.003, 0.02, 0.1, 0.3, 0.6])
 
@@ -54,6 +52,16 @@ def test_simple_law_is_the_leading_term_of_the_exact_one():
     np.testing.assert_allclose(Mathis(b=2).predict(p=p, rtt=0.1), PFTKSimple().predict(p=p, rtt=0.1))
 
 
+def test_tfrc_is_pftk_without_its_minimum_and_window():
+    p, rtt = np.array([1e-5, 1e-3, 0.1, 0.29]), np.array([0.01, 0.1, 0.2, 0.4])
+    approx = get("pftk-approx").predict(p=p, rtt=rtt, rto=4 * rtt, b=1)
+    np.testing.assert_allclose(approx, get("tfrc").predict(p=p, rtt=rtt), rtol=1e-12)
+    np.testing.assert_allclose(approx, get("tfrc").predict(p=p, rtt=rtt, rto=4 * rtt), rtol=1e-12)
+    assert get("tfrc").predict(p=0.5, rtt=0.1) < get("pftk-approx").predict(p=0.5, rtt=0.1, rto=0.4, b=1)
+    in_bytes = tfrc.bytes_per_second(np.asarray(1460.0), rtt, p, tfrc.timeout(rtt), np.asarray(1.0))
+    np.testing.assert_allclose(1460 * approx, in_bytes, rtol=1e-12)
+
+
 def test_pftk_window_balances_the_segments_of_a_period():
     # (1-p)/p + W segments go in X = b W/2 rounds that grow from W/2 by 1/b a round, and half a window behind them
     for b in (1.0, 2.0):
@@ -85,6 +93,23 @@ def test_equation_24_is_its_sum(p, q):
     assert total == pytest.approx(float(newreno_full.timeout_probability_real(*args)), rel=1e-9)
 
 
+@pytest.mark.parametrize(("p", "q"), [(1e-9, 0.5), (1e-5, 0.99), (1e-3, 0.2), (0.05, 0.05), (0.05, 0.0)])
+def test_equation_24_goes_on_between_whole_windows(p, q):
+    p, q = np.array([p]), np.array([q])
+    W = newreno_window.printed_window(p, q)
+    for whole in (np.floor(W), np.floor(W) + 1):
+        real, closed = (rule(p, q, whole) for rule in (newreno_full.timeout_probability_real, closed_24))
+        np.testing.assert_allclose(closed, real, rtol=1e-7)
+    m = np.arange(1, np.floor(W[0] - 3) + 1)
+    total = 1 - np.sum(newreno_window.losses_probability(W, m, q) * (1 - p) ** (m * W / 2))
+    assert total == pytest.approx(float(newreno_full.timeout_probability_real(p, q, W)[0]), rel=1e-6)
+
+
+def closed_24(p, q, W):
+    with np.errstate(divide="ignore"):
+        return newreno_full.timeout_probability(p, q, W)
+
+
 def test_24_is_22_plus_23():
     p, q, W = 0.02, 0.3, 12
     A = [comb(W - 1, m - 1) * (1 - q) ** (W - m) * q ** (m - 1) for m in range(1, W + 1)]
@@ -92,6 +117,18 @@ def test_24_is_22_plus_23():
     during = sum(a * (1 - (1 - p) ** (m * W / 2)) for m, a in enumerate(A[: W - 3], 1))
     args = np.asarray(p), np.asarray(q), np.asarray(float(W))
     assert direct + during == pytest.approx(float(newreno_full.timeout_probability(*args)), rel=1e-12)
+    assert direct == pytest.approx(float(newreno_full.direct_timeout_probability(*args[1:])), rel=1e-12)
+    assert during == pytest.approx(float(newreno_full.failed_recovery_probability(*args)), rel=1e-12)
+    for m in (1, 4, W):
+        assert A[m - 1] == pytest.approx(float(newreno_window.losses_probability(*map(np.asarray, (W, m, q)))))
+
+
+def test_segments_of_a_recovery_are_9_and_10():
+    W = 12
+    for m in range(1, W + 1):  # one round trip a loss; W/2 - m new segments in the first, one more in each
+        sent = sum(max(0, W // 2 - m + j) for j in range(m))
+        assert sent == float(newreno_window.recovery_segments_of(np.asarray(float(W)), np.asarray(float(m))))
+    assert 1 + 2 + 4 == float(newreno_full.slow_start_segments(np.asarray(16.0)))  # (27): below half of 16
 
 
 def test_fast_recovery_segments_are_11():
@@ -99,7 +136,8 @@ def test_fast_recovery_segments_are_11():
     W, q = 18, 0.23
     mean = sum(comb(W - 1, m - 1) * (1 - q) ** (W - m) * q ** (m - 1) * m / 2 * (W - m - 1) for m in range(1, W + 1))
     linear = sum(range(W // 2, W + 1))  # (12)
-    assert 3 / 8 * W**2 + 3 / 4 * W == pytest.approx(linear)
+    assert float(newreno_window.increase_segments(np.asarray(float(W)))) == pytest.approx(linear)
+    assert float(newreno_window.recovery_segments(np.asarray(float(W)), np.asarray(q))) == pytest.approx(mean)
     total = float(newreno_window.fluid_period_segments(np.asarray(float(W)), np.asarray(q)))
     assert linear + W / 2 + mean == pytest.approx(total)
 
@@ -145,19 +183,6 @@ def test_loss_free_rounds_hold_the_first_round_at_the_limit_once(N, Wmax):
         assert N_exp + (rounds - n_wm - 1) * Wmax >= N > N_exp + (rounds - n_wm - 2) * Wmax
     else:
         assert rounds <= n_wm + 1
-
-
-def test_sack_times_out_when_half_a_round_is_lost():
-    h = np.full(20, 20.0)
-    after = sikdar_sack.indication(h, np.arange(1.0, 21.0))
-    np.testing.assert_array_equal(np.arange(1, 21) <= 9, after.times_out)
-
-
-def test_midpoints_come_near_the_double_sum(monkeypatch):
-    args = {"p": [2e-4, 1e-5, 5e-6], "rtt": 0.1, "rto": 1.0}
-    exact = SikdarSack().predict(**args)
-    monkeypatch.setattr(sikdar_sack, "EXACT", 1)
-    np.testing.assert_allclose(exact, SikdarSack().predict(**args), rtol=5e-3)
 
 
 # Reordering
@@ -211,14 +236,6 @@ def test_restart_window_shortens_the_chain():
 
 
 # Figures that the docstrings quote
-
-
-def test_sack_and_pftk_differ_as_stated():
-    p = np.append(np.geomspace(1e-3, 0.3, 3000), 0.5)
-    ratio = SikdarSack().predict(p=p, rtt=0.1, rto=1.0) / PFTKFull(b=2).predict(p=p, rtt=0.1, rto=1.0)
-    assert ratio[:-1].min() == pytest.approx(0.59, abs=0.005)
-    assert ratio[:-1].max() == pytest.approx(0.86, abs=0.005)
-    assert ratio[-1] == pytest.approx(0.40, abs=0.01)
 
 
 @pytest.mark.parametrize(("rto", "apart"), [(1.0, 0.125), (0.3, 0.049)])

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tcpfit.models import catalogue, get
+from tcpfit.models.bohacek_sack import BohacekSack
+from tcpfit.models.cubic import Cubic
 from tcpfit.models.mathis import Mathis
 from tcpfit.models.newreno_full import NewRenoFull
 from tcpfit.models.newreno_noto import NewRenoNoTO
@@ -15,8 +17,10 @@ from tcpfit.models.pftk_full import PFTKFull
 from tcpfit.models.pftk_simple import PFTKSimple
 from tcpfit.models.reordering_goodput import ReorderingGoodput
 
+# the whole domain: even, and even in the logarithm, ends included
 PROBABILITY = st.floats(0, 1) | st.floats(-300, 0).map(lambda power: 10.0**power)
-SECONDS = st.floats(1e-6, 1e3)
+SECONDS = st.floats(1e-6, 1e3) | st.floats(-9, 9).map(lambda power: min(max(10.0**power, 1e-9), 1e9))
+WINDOWS = st.floats(1, 1e6) | st.floats(0, 12).map(lambda power: 10.0**power)
 DRAWS = {
     "p": PROBABILITY,
     "q": PROBABILITY,
@@ -25,10 +29,12 @@ DRAWS = {
     "rtt": SECONDS,
     "rto": SECONDS,
     "a_h": SECONDS,
-    "b": st.floats(0.05, 20),
-    "w_max": st.floats(1, 1e6) | st.just(float("inf")),
-    "d": st.floats(1, 1e4),
+    "b": st.floats(0.05, 20) | st.floats(1e-3, 1e3),
+    "w_max": WINDOWS | st.just(float("inf")),
+    "d": WINDOWS,
     "r": st.integers(1, 1000) | st.just(float("inf")),
+    "c": st.floats(-9, 9).map(lambda power: min(max(10.0**power, 1e-9), 1e9)),
+    "beta": st.floats(1e-3, 0.999),
 }
 VARIANTS = [
     *catalogue().values(),
@@ -39,6 +45,11 @@ VARIANTS = [
     NewRenoFull(window="exact", q_from="self", series="exact", rounding="ceil"),
     NewRenoFull(rounding="real", q_from="homogeneous"),
     ReorderingGoodput(start="restart"),
+    *(get(f"sikdar-{version}").set_params(as_printed=True) for version in ("tahoe", "reno", "sack")),
+    BohacekSack(as_printed=True),
+    BohacekSack(c1=1.3098, gamma=0.2844),
+    Cubic(region="cubic"),
+    Cubic(as_printed=True),
 ]
 IDS = [repr(model) for model in VARIANTS]
 LOSS_MODELS = [model for model in VARIANTS if model.p_definition]
@@ -59,10 +70,11 @@ def test_every_rate_in_the_domain_is_a_number_and_not_negative(model, data):
 @settings(max_examples=200, deadline=None)
 @given(data=st.data())
 def test_reordering_inside_its_domain(data):
-    flow = {"w_max": data.draw(st.floats(1, 1e5)), "rtt": data.draw(SECONDS), "b": data.draw(DRAWS["b"])}
+    flow = {"w_max": data.draw(WINDOWS), "rtt": data.draw(SECONDS), "b": data.draw(DRAWS["b"])}
     flow["d"] = data.draw(st.floats(1, flow["w_max"]))
     flow["r"] = data.draw(DRAWS["r"])
     flow["a_h"] = flow["rtt"] * min(flow["r"], flow["d"]) * data.draw(st.floats(1.001, 1e4))
+    assume(flow["a_h"] <= 1e9)
     for start in ("limit", "restart"):
         rate = float(ReorderingGoodput(start=start).predict(**flow))
         assert 0 <= rate <= flow["w_max"] / flow["rtt"] * (1 + 1e-9)
@@ -113,11 +125,62 @@ def test_more_loss_longer_round_trips_and_longer_timeouts_lower_the_rate(model):
             )
         )
     )
-    tolerance = 0.02 if model.name in ("newreno-full", "sikdar-sack") else 0.0  # whole windows make small steps
+    whole = model.name == "newreno-full" or model.name.startswith("sikdar")
+    tolerance = 0.02 if whole else 0.0  # whole windows make small steps
     assert (step < tolerance).all()
     for name in ("rtt", "rto"):
         if model_takes(model, name):
             assert (np.diff(model.predict(**flow(model, **{name: np.geomspace(0.01, 10, 40)}))) <= 0).all()
+
+
+CONTINUOUS = [
+    *(get(name) for name in "mathis pftk-simple pftk-approx pftk-full tfrc newreno-noto bohacek-sack cubic".split()),
+    PFTKFull(variant="throughput"),
+    NewRenoNoTO(window="exact", q_from="homogeneous"),
+]
+
+
+@pytest.mark.parametrize("model", CONTINUOUS, ids=map(repr, CONTINUOUS))
+def test_continuous_and_falling_in_p(model):
+    p = np.geomspace(1e-7, 0.9, 100_001)
+    slope = np.diff(np.log(model.predict(**flow(model, p=p)))) / np.diff(np.log(p))
+    assert slope.max() < -0.2
+    assert slope.min() > -15  # a jump would be a slope of thousands
+
+
+def test_known_jump_of_newreno_full_is_at_whole_windows():
+    from tcpfit.models.newreno_window import printed_window
+
+    p = np.geomspace(1e-4, 0.2, 100_001)
+    step = np.diff(np.log(get("newreno-full").predict(p=p, q=0.05, rtt=0.1, rto=1.0)))
+    whole = np.floor(printed_window(p, np.asarray(0.05)))
+    crossed = np.diff(whole) != 0
+    assert np.abs(step[~crossed]).max() < 1e-3
+    assert 0 < step[crossed].max() < 0.04
+    last = crossed & (whole[:-1] == 4)  # below 4 every loss event is a timeout: about half the rate
+    assert -0.75 < step[last].min() < -0.6
+
+
+@pytest.mark.parametrize(("b", "jump"), [(1.0, 0.04), (2.0, 1e-6)])
+def test_known_jump_of_pftk_full_is_where_the_window_limit_sets_in(b, jump):
+    from tcpfit.models.pftk_simple import window
+
+    for p in np.geomspace(1e-4, 0.2, 12):
+        limit = float(window(np.asarray(p), np.asarray(b)))
+        for rto in (0.3, 1.0, 4.0):
+            rate = PFTKFull(b=b).predict(p=p, rtt=0.1, rto=rto, w_max=limit * np.array([1 - 1e-9, 1 + 1e-9]))
+            assert -1e-6 < np.log(rate[1] / rate[0]) < jump
+
+
+def test_known_jump_of_reordering_is_between_its_regimes():
+    a_h = np.linspace(0.7, 8, 50_001)
+    rate = get("reordering-goodput").predict(w_max=60, rtt=0.1, a_h=a_h, d=6, b=1)
+    step = np.diff(np.log(rate))
+    at_regime = int(np.argmin(step))  # F = 2 x/b = d + 2 at A_h/RTT = 10: the chain's mean, then its limit
+    assert a_h[at_regime + 1] == pytest.approx(1.0, abs=2e-4)
+    assert step[at_regime] == pytest.approx(-0.72, abs=0.01)
+    assert np.abs(step[at_regime + 1 :]).max() < 1e-3  # on to where the window recovers, at 3.6 s, and past it
+    assert (step[:at_regime] > -0.2).all()  # one period more in the mean
 
 
 def model_takes(model, name):
@@ -126,9 +189,9 @@ def model_takes(model, name):
 
 def test_a_window_limit_and_delayed_acks_lower_the_rate():
     limits = np.arange(4.0, 60.0)
-    for name in ("pftk-approx", "pftk-full", "sikdar-sack"):
+    for name in ("pftk-approx", "pftk-full", "sikdar-tahoe", "sikdar-reno", "sikdar-sack"):
         assert (np.diff(get(name).predict(p=1e-3, rtt=0.1, rto=1, w_max=limits)) > -1).all()
-    for name in ("mathis", "pftk-simple", "pftk-approx", "pftk-full"):
+    for name in ("mathis", "pftk-simple", "pftk-approx", "pftk-full", "tfrc"):
         assert (np.diff(get(name).predict(**flow(get(name), b=np.linspace(0.5, 3, 20)))) < 0).all()
 
 

@@ -25,14 +25,28 @@ def flow_row(flow: int = 0, **columns: Any) -> dict[str, Any]:
     row: dict[str, Any] = {c.name: 0 for c in FLOWS}
     row |= {c.name: False for c in FLOWS if c.dtype == pl.Boolean}
     row |= {c.name: "10.0.0.1" for c in FLOWS if c.dtype == pl.String}
-    row |= {"vantage": "sender", "smss_bytes": SMSS, "rwnd_max": None, "rwnd_min": None, "mss_bytes": None}
+    row |= {
+        "vantage": "sender",
+        "smss_bytes": SMSS,
+        "rwnd_max": None,
+        "rwnd_min": None,
+        "mss_bytes": None,
+        "ecn_feedback": None,
+    }
     return row | {"flow": flow, "connection": flow} | columns
 
 
 def event_row(kind: str, time_s: float, flow: int = 0, **columns: Any) -> dict[str, Any]:
     """A row of the events table."""
     row: dict[str, Any] = {c.name: 0 for c in EVENTS}
-    row |= {"reason": "unknown", "phase": "open", "confidence": 1.0, "timeout_follows": None, "value": None}
+    row |= {
+        "reason": "unknown",
+        "phase": "open",
+        "confidence": 1.0,
+        "timeout_follows": None,
+        "value": None,
+        "arrival": None,
+    }
     return row | {"flow": flow, "kind": kind, "time_ns": round(time_s * 1e9)} | columns
 
 
@@ -89,7 +103,8 @@ class Sender:
             alive = size - lost
             flight, reactions = float(size), reactions + 1
             late = alive < 3 or bool(random.random() < self.p * lost)
-            common = {"flow": self.flow, "segments": lost, "flight": flight}
+            left = (acked - alive + first) * SMSS
+            common = {"flow": self.flow, "segments": lost, "flight": flight, "left": left, "right": left + lost * SMSS}
             self.events.append(event_row("loss_event", start, timeout_follows=late, value=self.rtt_s, **common))
             if late:
                 series = int(random.geometric(1 - self.p))
@@ -97,9 +112,7 @@ class Sender:
                 for k in range(series):
                     timer = self.rto_s * 2**k
                     waited += timer
-                    self.events.append(
-                        event_row("timeout", now + waited, value=timer, flow=self.flow, flight=flight, segments=k)
-                    )
+                    self.events.append(event_row("timeout", now + waited, value=timer, **common | {"segments": k}))
                 timeouts, sent = timeouts + series, sent + series
                 self._round(now, series, 0, series, "loss", length_s=waited + self.rtt_s)
                 now += waited

@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from tcpfit.parameters import intervals
 
 
-def test_poisson_interval_of_ten_events() -> None:
-    """Garwood's table: 10 events give 4.795 to 18.390; none gives 0 to 3.689."""
-    low, high = intervals.poisson_interval(np.array([10.0, 0.0]))
-    assert [4.795, 0.0] == pytest.approx(low.tolist(), abs=5e-4)
-    assert [18.390, 3.689] == pytest.approx(high.tolist(), abs=5e-4)
+def test_ends_of_a_count_of_ten() -> None:
+    """Half of chi-squared's quantiles: 21 degrees of freedom at 0.025 give 10.283, 22 at 0.975 give 36.781 (tables);
+    no event at all gives 0 to 3.689 (Garwood)."""
+    low, high = intervals.count_factors(np.array([10.0, 0.0]))
+    assert [10.283 / 2 / 10, 0.0] == pytest.approx(low.tolist(), abs=5e-5)
+    assert [36.781 / 2 / 10, 3.689] == pytest.approx(high.tolist(), abs=5e-4)
 
 
 def test_binomial_interval_of_two_in_ten() -> None:
@@ -25,17 +26,40 @@ def test_binomial_interval_of_two_in_ten() -> None:
     assert np.isnan([low[2], high[2]]).all()
 
 
-def test_weighted_poisson_with_sizes_of_one_is_the_plain_interval() -> None:
-    count = np.array([7.0])
-    plain = intervals.poisson_interval(count)
-    weighted = intervals.weighted_poisson_interval(count, count, np.ones(1))
-    assert [plain[0][0], plain[1][0]] == pytest.approx([weighted[0][0], weighted[1][0]])
+def renewals(cycles: list[float], sizes: list[float], dead: float = 0.0) -> float:
+    owner = np.zeros(len(cycles), np.int64)
+    return float(intervals.renewal_count(np.array(sizes), np.array(cycles), np.full(len(cycles), dead), owner, 1)[0])
 
 
-def test_events_of_eight_losses_are_wider_than_as_many_single_losses() -> None:
-    single = intervals.weighted_poisson_interval(np.array([80.0]), np.array([80.0]), np.array([1.0]))
-    bursts = intervals.weighted_poisson_interval(np.array([80.0]), np.array([640.0]), np.array([8.0]))
-    assert bursts[0][0] < single[0][0] < 80 < single[1][0] < bursts[1][0]
+def test_renewal_count_by_hand() -> None:
+    """Cycles of 50, 100 and 150 without dead time: 1 - cycle/100 is 0.5, 0 and -0.5, whose squares sum to 0.5, so that
+    the dispersion is (3 + 0.5)/(3 + 2); Student's quantile of 5 degrees of freedom is 2.5706. The neighbours' products
+    are 0; in the order 50, 150, 100 they are negative and do not count. Of 50, 50, 150, 150 they sum to 0.25, which
+    counts twice with the weight 1/2."""
+    student = (2.5706 / 1.95996) ** 2
+    assert 3 / (3.5 / 5) / student == pytest.approx(renewals([50, 100, 150], [1, 1, 1]), rel=1e-4)
+    assert renewals([50, 100, 150], [1, 1, 1]) == pytest.approx(renewals([50, 150, 100], [1, 1, 1]))
+    assert 4 / ((3 + 1 + 0.25) / 6) / (2.4469 / 1.95996) ** 2 == pytest.approx(
+        renewals([50, 50, 150, 150], [1] * 4), rel=1e-4
+    )
+
+
+def test_neighbours_that_are_alike_make_the_count_less_sure() -> None:
+    alternating, blocks = [50.0, 150.0] * 32, ([50.0] * 8 + [150.0] * 8) * 4
+    assert renewals(blocks, [1.0] * 64) < 0.5 * renewals(alternating, [1.0] * 64)
+
+
+def test_regular_events_are_surer_than_irregular_ones() -> None:
+    regular, irregular = [100.0] * 60, [10.0, 190.0] * 30
+    assert renewals(irregular, [1.0] * 60) < renewals(regular, [1.0] * 60)
+    assert renewals(regular, [1.0] * 60) < renewals(regular, [1.0] * 60, dead=50.0)
+
+
+def test_events_of_one_size_tell_as_much_as_their_number_and_unequal_ones_less() -> None:
+    cycles = np.random.default_rng(1).exponential(100.0, 80).tolist()
+    single = renewals(cycles, [1.0] * 80)
+    assert single == pytest.approx(renewals(cycles, [8.0] * 80))
+    assert renewals(cycles, [1.0, 15.0] * 40) < single
 
 
 def test_mean_of_two_observations_and_of_one() -> None:
@@ -60,12 +84,6 @@ def test_bootstrap_covers_the_mean(n: int) -> None:
     values = np.random.default_rng(n).exponential(1.0, flows * n)
     found = intervals.mean(values, np.repeat(np.arange(flows), n), np.arange(flows))
     assert 0.88 <= np.mean((found.low <= 1.0) & (found.high >= 1.0))
-
-
-def test_poisson_interval_covers_the_rate() -> None:
-    counts = np.random.default_rng(1).poisson(6.0, 4000).astype(np.float64)
-    low, high = intervals.poisson_interval(counts)
-    assert 0.95 <= np.mean((low <= 6.0) & (high >= 6.0)) <= 0.99
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=60), st.floats(0.01, 100))

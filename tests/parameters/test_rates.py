@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from scipy import special
 from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables, together
 
 from tcpfit.parameters import NAMES, PARAMETERS, estimate
@@ -22,6 +23,7 @@ def small() -> Tables:
     """1000 segments sent, 2 loss events with 1 and 3 losses, one recovery, one series of two timeouts."""
     flow = flow_row(
         sent_segments=1000,
+        unique_bytes=800_000,
         lost_segments=4,
         lost_low=4,
         lost_high=5,
@@ -33,9 +35,9 @@ def small() -> Tables:
         rto_s=0.3,
     )
     events = [
-        event_row("loss_event", 1.0, segments=1, flight=11.0, timeout_follows=False),
+        event_row("loss_event", 1.0, segments=1, flight=11.0, left=200_000, timeout_follows=False),
         event_row("recovery", 1.1, segments=1, flight=10.0, value=0.1),
-        event_row("loss_event", 2.0, segments=3, flight=21.0, timeout_follows=True),
+        event_row("loss_event", 2.0, segments=3, flight=21.0, left=500_000, timeout_follows=True),
         event_row("timeout", 2.5, segments=0, flight=20.0, value=0.5),
         event_row("timeout", 3.5, segments=1, flight=20.0, value=1.0),
     ]
@@ -64,19 +66,51 @@ def test_rates_by_hand() -> None:
     assert 0.08 - 3.69 * 0.02 / 100 == pytest.approx(found["rtt_min"]["low"])
 
 
-def test_the_range_of_losses_widens_the_interval_of_p() -> None:
-    """Garwood gives 0.242 to 7.225 for two events; five losses instead of four are possible."""
-    found = values(small())["p"]
-    assert 0.242 / 1000 == pytest.approx(found["low"], rel=2e-3)
-    assert 1.25 * 7.225 / 1000 == pytest.approx(found["high"], rel=1e-3)
-
-
-def test_capture_loss_widens_p_both_ways() -> None:
+def test_marks_are_a_rate_of_their_own() -> None:
+    """Three windows with marks in 1000 segments (0.845 by Jeffreys to 8.767 by Garwood); no loss rate moves."""
     flows, events, rounds = small()
-    lossy = flows.with_columns(pl.lit(5, pl.UInt64).alias("missing_segments"))
-    clean, hazy = values((flows, events, rounds))["p"], values((lossy, events, rounds))["p"]
-    assert hazy["low"] == 0.0 < clean["low"]
-    assert clean["high"] + 5 / 1000 == pytest.approx(hazy["high"])
+    found = values((flows.with_columns(mark_events=pl.lit(3, pl.UInt64)), events, rounds))
+    mark = found.pop("p_mark")
+    assert (0.003, 3) == (mark["value"], mark["n"])
+    assert (0.000845, 0.008767) == pytest.approx((mark["low"], mark["high"]), rel=1e-3)
+    without = values((flows.with_columns(mark_events=pl.lit(None, pl.UInt64)), events, rounds))
+    assert {"flow": 0, "name": "p_mark", "value": None, "low": None, "high": None, "n": 0} == without.pop("p_mark")
+    assert found == without
+
+
+def test_the_range_of_losses_widens_the_interval_of_p() -> None:
+    """Five losses instead of four are possible."""
+    flows, events, rounds = small()
+    sure = values((flows.with_columns(lost_high="lost_segments"), events, rounds))["p"]
+    wide = values((flows, events, rounds))["p"]
+    assert (sure["low"], 1.25 * sure["high"]) == pytest.approx((wide["low"], wide["high"]))
+
+
+def test_p_of_two_events_by_hand() -> None:
+    """The events stand at 250 and 625 of 1000 segments, with 11 and 21 in flight: cycles of 615 and 385, 32 segments
+    dead. 1 - 0.002 x 615 = -0.23 and its opposite; half of chi-squared's quantiles give the ends."""
+    flows, events, rounds = small()
+    found = values((flows.with_columns(lost_high="lost_segments"), events, rounds))["p"]
+    dispersion = (3 * 0.968**2 + 2 * 0.23**2) / 4
+    count = 2 / dispersion / (special.stdtrit(4, 0.975) / 1.959964) ** 2
+    low, high = special.gammaincinv(count + 0.5, 0.025), special.gammaincinv(count + 1, 0.975)
+    assert (0.002 * low / count, 0.002 * high / count) == pytest.approx((found["low"], found["high"]), rel=1e-4)
+
+
+def test_packets_that_the_capture_missed_widen_a_rate_as_far_as_they_can_have_hidden_losses() -> None:
+    """A share of 1/21 missed moves the ends by 2/21 and a little for chance, one of 1/2000 hardly; the value stays."""
+    parts = Sender(0.01).run(600, seed=3)
+    sent = parts[0]["data_segments"].item()
+    estimates = [
+        values((parts[0].with_columns(pl.lit(n, pl.UInt64).alias("missing_segments")), *parts[1:]))
+        for n in (0, sent // 2000, sent // 20)
+    ]
+    for name in ("p", "q_tilde", "p_indication"):
+        clean, little, much = (found[name] for found in estimates)
+        assert clean["value"] == little["value"] == much["value"]
+        assert much["low"] < 0.91 * clean["low"] < 0.99 * clean["low"] < little["low"] < clean["low"]
+        assert clean["high"] < little["high"] < 1.01 * clean["high"] < 1.09 * clean["high"] < much["high"]
+        assert 0.8 * clean["low"] < much["low"] and much["high"] < 1.2 * clean["high"]
 
 
 def test_without_a_timeout_the_replayed_timer_stands_in() -> None:

@@ -9,6 +9,7 @@ import pytest
 from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables
 
 from tcpfit.parameters import estimate
+from tcpfit.parameters.reorder import reactions
 
 
 def values(parts: Tables) -> dict[str, dict[str, Any]]:
@@ -78,3 +79,43 @@ def test_events_of_an_unknown_flow_are_left_out() -> None:
     flows, events, rounds = Sender(0.02).run(100)
     strange = events.with_columns(pl.lit(7, pl.UInt32).alias("flow"))
     assert values((flows, events, rounds)) == values((flows, pl.concat([events, strange]), rounds))
+
+
+def reacting() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Three reordering events a second apart; the first and the last set off needless resends, one of them reported."""
+    flows = [flow_row(timestamps=True, vantage="sender", rtt_mean_s=0.05)]
+    events = []
+    for k in range(3):
+        left, frame = 10_000 * (k + 1), 100 * (k + 1)
+        span = {"left": left, "right": left + 1000}
+        events.append(event_row("reorder_event", 1.0 + k, segments=1, frame=frame, value=0.03, **span))
+        events.append(event_row("reordering", 1.03 + k, segments=4, frame=frame, value=0.03, **span))
+        if k != 1:
+            events.append(event_row("recovery", 1.02 + k, frame=frame + 10, value=0.05, **span))
+            reason = "dsack" if k == 0 else "too-early"
+            events.append(event_row("spurious", 1.02 + k, reason=reason, frame=frame + 10, **span))
+    return flows, events
+
+
+def test_the_senders_reaction_to_reordering_by_hand() -> None:
+    flows, events, rounds = tables(*reacting(), [])
+    found = reactions(flows, events)
+    assert [True, False, True] == found["reacted"].to_list()
+    assert ["recovery", None, "recovery"] == found["by"].to_list()
+    assert [True, None, False] == found["undone"].to_list()
+    assert 2.0 == values((flows, events, rounds))["a_h_reacted"]["value"]
+
+
+def test_a_recovery_of_a_loss_beside_the_late_segments_is_no_reaction() -> None:
+    flows, rows = reacting()
+    needed = [row for row in rows if row["kind"] != "spurious"]
+    assert not reactions(*tables(flows, needed, [])[:2])["reacted"].any()
+
+
+def test_away_from_the_sender_the_copy_that_came_first_tells() -> None:
+    flows, rows = reacting()
+    flows[0]["vantage"] = "receiver"
+    rows = [row | {"reason": "seen-twice"} if row["kind"] == "spurious" else row for row in rows]
+    assert [True, None, True] == reactions(*tables(flows, rows, [])[:2])["undone"].to_list()
+    swapped = [row | {"frame": row["frame"] + 20} if row["kind"].startswith("reorder") else row for row in rows]
+    assert [False, None, False] == reactions(*tables(flows, swapped, [])[:2])["undone"].to_list()

@@ -39,7 +39,11 @@ def test_every_assumption_of_every_model_has_a_check() -> None:
 
 
 def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
-    assert {"window-limited", "sack", "reordering", "correlated-loss-in-round"} == set(check_all(GOOD))
+    others = {"cubic-growth", "no-fast-recovery", "window-limited", "sack", "reordering", "correlated-loss-in-round"}
+    assert others == set(check_all(GOOD))
+    assert {"reno-growth", "cubic-growth"}.isdisjoint(check_all(replace(GOOD, family="unknown", confidence=0.0)))
+    assert "cubic-growth" not in check_all(replace(GOOD, family="cubic", decrease=0.7))
+    assert "no-fast-recovery" not in check_all(replace(GOOD, decrease=1 / 12))
 
 
 @pytest.mark.parametrize(
@@ -47,6 +51,9 @@ def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
     [
         ("reno-growth", replace(GOOD, family="bbr", decrease=0.95), "kept 0.95 of its size"),
         ("reno-growth", replace(GOOD, family="cubic", decrease=0.7, p=1e-4, rtt=0.2), "CUBIC's window (315 segments)"),
+        ("cubic-growth", GOOD, "kept 0.50 of its size at losses, as Reno does"),
+        ("cubic-growth", replace(GOOD, family="bbr", decrease=0.95), "kept 0.95 of its size at losses, as BBR does"),
+        ("no-fast-recovery", GOOD, "kept 0.50 of its size at losses, where Tahoe"),
         ("loss-limited", replace(GOOD, loss_events=0), "no loss event in 500 steady rounds"),
         ("loss-limited", replace(GOOD, limited_share=0.9), "90% of the steady rounds"),
         ("loss-limited", replace(GOOD, idle_s=50), "50% of the time"),

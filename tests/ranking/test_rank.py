@@ -11,6 +11,7 @@ from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tabl
 from tcpfit.models import catalogue
 from tcpfit.parameters import estimate
 from tcpfit.ranking import RANKING, VERDICTS, rank
+from tcpfit.ranking.applicability import NOT_RANKED
 from tcpfit.ranking.table import BASELINES
 
 
@@ -30,7 +31,7 @@ def test_tables_have_their_columns_and_every_model(pftk: Tables) -> None:
     ranking, verdicts = rank(*pftk, estimate(*pftk))
     assert [(c.name, c.dtype) for c in RANKING] == list(ranking.schema.items())
     assert [(c.name, c.dtype) for c in VERDICTS] == list(verdicts.schema.items())
-    assert {*catalogue(), *BASELINES} == set(ranking["model"])
+    assert {*catalogue(), *BASELINES} - NOT_RANKED == set(ranking["model"])
 
 
 def test_pftk_explains_a_flow_made_by_its_assumptions(pftk: Tables) -> None:
@@ -75,6 +76,20 @@ def test_a_window_limited_flow_is_outside_the_loss_models() -> None:
         assert "at the window limit" in models[name]["reasons"][0]
     assert "none_applies" == verdict["state"]
     assert "window limit" in verdict["text"]
+
+
+@pytest.mark.parametrize(("share", "withheld"), [(0.009, False), (0.011, True), (0.05, True)])
+def test_above_one_per_cent_of_capture_loss_the_verdict_is_withheld(pftk: Tables, share: float, withheld: bool) -> None:
+    flows, events, rounds = pftk
+    seen = flows["data_segments"].item()
+    missing = pl.lit(round(share * seen / (1 - share)), pl.UInt64)
+    clean = ranked(pftk)[1]
+    models, verdict = ranked((flows.with_columns(missing.alias("missing_segments")), events, rounds))
+    assert clean["state"] in ("explained", "undecided")
+    assert ("insufficient" if withheld else clean["state"]) == verdict["state"]
+    assert [] == verdict["models"] if withheld else clean["models"] == verdict["models"]
+    assert withheld == (f"The capture missed {100 * share:.1f} % of the flow's data segments" in verdict["text"])
+    assert any(row["rank"] == 1 for row in models.values())
 
 
 def test_few_events_are_insufficient_but_every_model_is_predicted() -> None:

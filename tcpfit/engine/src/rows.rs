@@ -34,6 +34,11 @@ impl Default for Vantage {
 }
 
 vocabulary! {
+    /// How the receiver says that segments came marked, by the flags of SYN and SYN-ACK.
+    Feedback { None = "none", Classic = "classic", Accurate = "accurate" }
+}
+
+vocabulary! {
     Kind {
         Retransmission = "retransmission",
         Loss = "loss",
@@ -47,6 +52,8 @@ vocabulary! {
         Duplicate = "duplicate",
         ZeroWindow = "zero_window",
         Probe = "probe",
+        EcnMark = "ecn_mark",
+        EcnResponse = "ecn_response",
     }
 }
 
@@ -78,11 +85,18 @@ vocabulary! {
         IpId = "ip-id",
         Tsval = "tsval",
         Timing = "timing",
+        Unasked = "unasked",
+        SackOrder = "sack-order",
+        DupAcks = "dup-acks",
         Copy = "copy",
         OneRtt = "one-rtt",
         KeepAlive = "keep-alive",
         WindowProbe = "window-probe",
         Advertised = "advertised",
+        Ce = "ce",
+        Ece = "ece",
+        Ace = "ace",
+        Cwr = "cwr",
         Unknown = "unknown",
     }
 }
@@ -110,6 +124,8 @@ pub struct EventRow {
     pub timeout_follows: Option<bool>,
     pub replayed_s: Option<f64>,
     pub replayed_rfc_s: Option<f64>,
+    pub order: Option<u64>,
+    pub arrival: Option<u64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -155,6 +171,7 @@ pub struct FlowRow {
     pub sack_permitted: Option<bool>,
     pub timestamps: bool,
     pub ecn: Option<bool>,
+    pub ecn_feedback: Option<Feedback>,
     pub offload: bool,
     pub stamp_tick_s: Option<f64>,
     pub acks_seen: bool,
@@ -181,8 +198,15 @@ pub struct FlowRow {
     pub tail_loss_probes: u64,
     pub reorder_events: u64,
     pub reordered_segments: u64,
+    pub reordered_low: u64,
+    pub reordered_high: u64,
     pub duplicated_segments: u64,
     pub zero_window_episodes: u64,
+    pub ce_segments: u64,
+    pub ece_acks: Option<u64>,
+    pub ace_marks: Option<u64>,
+    pub mark_events: Option<u64>,
+    pub cwr_segments: Option<u64>,
     pub missing_segments: u64,
     pub acks: u64,
     pub duplicate_acks: u64,

@@ -37,6 +37,8 @@ const RECOVERY_SILENCE_S: f64 = 0.05;
 const ONE_WAY_ROUND_TRIPS: f64 = 1.5;
 /// The same where no resend has shown one: few paths are longer.
 const UNKNOWN_ROUND_TRIP_S: f64 = 0.6;
+/// A timer is doubled to 64 times its length at most (Padhye et al. 1998, section II-B; Linux: 120 s).
+const MOST_DOUBLINGS: u32 = 6;
 /// Duplicate ACKs, or SACKed segments above, that trigger a fast retransmit (RFC 5681, 3.2).
 pub const DUPTHRESH: u32 = 3;
 
@@ -44,7 +46,7 @@ pub const DUPTHRESH: u32 = 3;
 pub struct Episodes {
     pub phase: Phase,
     /// RFC 6582's recover: highest byte sent when the episode began.
-    recover: u64,
+    pub recover: u64,
     opened: Option<Opened>,
     /// Transmission order when the episode began.
     order: u64,
@@ -53,7 +55,9 @@ pub struct Episodes {
     backoff: u32,
     /// Left edge when the last tail loss probe was sent.
     probe_una: u64,
-    /// Smoothed length of the first timers seen from start to end, the host's own floor included; 0 while none was.
+    /// Doublings of the timer that last until data sent once are acknowledged (RFC 6298, 5.5 and 5.7; Karn).
+    doublings: u32,
+    /// Smoothed length of the timers seen from start to end, undoubled, the host's own floor included; 0 while none was.
     timer_s: f64,
     pub recoveries: u64,
     pub timeouts: u64,
@@ -81,6 +85,7 @@ impl Default for Episodes {
             timer_una: u64::MAX,
             backoff: 0,
             probe_una: u64::MAX,
+            doublings: 0,
             timer_s: 0.0,
             recoveries: 0,
             timeouts: 0,
@@ -95,16 +100,21 @@ impl Episodes {
         unit.resent.is_some() && unit.last().order >= self.order
     }
 
+    /// A round-trip sample restarts the timer's computation (RFC 6298, 5.7).
+    pub fn on_sample(&mut self) {
+        self.doublings = 0;
+    }
+
     /// Expiries of a doubling timer that fill a silence: after n of them RTO (2^n - 1) has passed (RFC 6298, 5.5). RTO is
-    /// what earlier first expiries took; before one was seen, the replayed timer or RFC 6298's floor of 1 s (2.4),
-    /// whichever divides the silence better.
+    /// what earlier expiries took, doubled as often as it still is; before one was seen, the replayed timer or RFC 6298's
+    /// floor of 1 s (2.4), whichever divides the silence better.
     pub fn expiries(&self, silence_s: f64, replayed_s: f64) -> usize {
         let fit = |rto_s: f64| {
             let n = (silence_s / rto_s + 1.0).log2().round().max(1.0);
             (n as usize, (silence_s / (rto_s * (n.exp2() - 1.0))).ln().abs())
         };
         if self.timer_s > 0.0 {
-            return fit(self.timer_s).0;
+            return fit(self.timer_s * f64::from(self.doublings).exp2()).0;
         }
         let (replayed, floor) = (fit(replayed_s), fit(replayed_s.max(RFC_FLOOR_S)));
         if floor.1 < replayed.1 {
@@ -227,23 +237,38 @@ impl Sender {
         reason
     }
 
+    /// The timer as it is replayed, or as short as this host was seen to let it run.
+    fn shortest_timer_s(&self) -> f64 {
+        let seen_s = self.episodes.timer_s;
+        let replayed_s = self.rtt.rto_s();
+        if seen_s > 0.0 {
+            replayed_s.min(seen_s)
+        } else {
+            replayed_s
+        }
+    }
+
+    /// Sent now, no rule would explain it: nothing had asked for it, and no timer had run out.
+    pub fn nothing_asked_for(&mut self, sent: &Sent) -> bool {
+        self.question(sent).is_some_and(|q| self.label(&q) == Reason::Unknown)
+    }
+
     fn label(&self, q: &Question) -> Reason {
         if q.sacked {
             return Reason::Unneeded;
         }
-        let rto_s = self.rtt.rto_s();
-        let silence_s = q.since_ack_s.min(q.since_sent_s);
         // no ACK let it go, and the timer (always above the round trip: RFC 6298, 2.3) can have run out
         let timer = !q.clocked && q.timer_s >= (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(SHORTEST_TIMER_S);
+        let full_timer = q.timer_s >= (TIMER_SHARE * self.shortest_timer_s()).max(SHORTEST_TIMER_S);
         match self.episodes.phase {
-            Phase::Open => self.label_open(q, timer, silence_s, rto_s),
-            Phase::Recovery => self.label_recovery(q, timer),
-            Phase::Loss => self.label_loss(q, timer),
+            Phase::Open => self.label_open(q, timer, full_timer),
+            Phase::Recovery => self.label_recovery(q, timer, full_timer),
+            Phase::Loss => self.label_loss(q, timer, full_timer),
         }
     }
 
-    fn label_open(&self, q: &Question, timer: bool, silence_s: f64, rto_s: f64) -> Reason {
-        let full_timer = q.timer_s >= (TIMER_SHARE * rto_s).max(SHORTEST_TIMER_S);
+    fn label_open(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
+        let silence_s = q.since_ack_s.min(q.since_sent_s);
         if self.sack && q.sacked_above > 0 {
             return if q.head && timer {
                 Reason::Rto
@@ -255,7 +280,7 @@ impl Sender {
         }
         // RFC 8985, 7: a probe repeats the last segment; without SACK no stack sends one
         let can_probe = self.sack && q.tail && q.copies == 1 && self.episodes.probe_una != self.una;
-        if can_probe && !q.clocked && silence_s >= (2.0 * self.rtt.srtt_s).min(rto_s) * TIMER_SHARE {
+        if can_probe && !q.clocked && silence_s >= (2.0 * self.rtt.srtt_s).min(self.rtt.rto_s()) * TIMER_SHARE {
             return Reason::Tlp;
         }
         if q.head && timer {
@@ -287,10 +312,12 @@ impl Sender {
         }
     }
 
-    fn label_recovery(&self, q: &Question, timer: bool) -> Reason {
+    fn label_recovery(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         let resent_before = q.copies > 1 && q.last.order >= self.episodes.order;
         if self.sack {
-            return match (q.head && timer, resent_before) {
+            // a resend shows itself lost when something sent after it arrives (RFC 8985, 6.2); before, only the timer knows
+            let untold = resent_before && full_timer && self.delivered_order <= q.last.order;
+            return match (q.head && (timer || untold), resent_before) {
                 (true, _) => Reason::Rto,
                 (false, true) => Reason::LostRetransmission,
                 (false, false) => Reason::Recovery,
@@ -315,12 +342,18 @@ impl Sender {
             // Reno leaves recovery at a partial ACK and needs three duplicate ACKs again
             return if timer { Reason::Rto } else { Reason::FastDupthresh };
         }
+        if !answered && full_timer {
+            // the partial ACK came long ago, and duplicate ACKs since: too few to let anything go
+            return Reason::Rto;
+        }
         Reason::PartialAck
     }
 
-    fn label_loss(&self, q: &Question, timer: bool) -> Reason {
+    fn label_loss(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         let since_expiry = q.copies > 1 && q.last.order >= self.episodes.order;
         match (since_expiry, q.head) {
+            // an ACK would have let it go at once; the timer ran out again
+            (false, true) if full_timer && !q.clocked => Reason::Rto,
             (false, _) => Reason::RtoRecovery,
             (true, false) => Reason::LostRetransmission,
             (true, true) if !timer && (self.sack || q.timer_s < RECOVERY_SILENCE_S) => Reason::LostRetransmission,
@@ -355,16 +388,20 @@ impl Sender {
         self.episodes.timer_una = head;
         self.episodes.timeouts += 1;
         if !again && sent.frame != 0 {
-            let timer_s = &mut self.episodes.timer_s;
+            let (seen_s, timer_s) = (
+                q.timer_s / f64::from(self.episodes.doublings).exp2(),
+                &mut self.episodes.timer_s,
+            );
             *timer_s = if *timer_s == 0.0 {
-                q.timer_s
+                seen_s
             } else {
-                *timer_s + (q.timer_s - *timer_s) / 4.0
+                *timer_s + (seen_s - *timer_s) / 4.0
             };
         }
         // RFC 6298, 5.5
         let backed_off = f64::from(self.episodes.backoff.min(LARGEST_BACKOFF)).exp2();
         let replayed = self.rtt.srtt_s > 0.0;
+        self.episodes.doublings = (self.episodes.doublings + 1).min(MOST_DOUBLINGS);
         sink.event(EventRow {
             flow: self.flow,
             time_ns: sent.time_ns,
@@ -388,6 +425,8 @@ impl Sender {
             timeout_follows: None,
             replayed_s: replayed.then(|| self.rtt.rto_s() * backed_off),
             replayed_rfc_s: replayed.then(|| self.rtt.rfc_rto_s() * backed_off),
+            order: None,
+            arrival: None,
         });
         self.close_episode(sent.time_ns, true, sink);
         self.open_episode(Phase::Loss, sent, q, Reason::Rto);
@@ -413,6 +452,8 @@ impl Sender {
             timeout_follows: None,
             replayed_s: None,
             replayed_rfc_s: None,
+            order: None,
+            arrival: None,
         });
     }
 
@@ -437,6 +478,8 @@ impl Sender {
             timeout_follows: None,
             replayed_s: None,
             replayed_rfc_s: None,
+            order: None,
+            arrival: None,
         });
     }
 
@@ -480,6 +523,8 @@ impl Sender {
             timeout_follows: Some(broken),
             replayed_s: None,
             replayed_rfc_s: None,
+            order: None,
+            arrival: None,
         });
     }
 }

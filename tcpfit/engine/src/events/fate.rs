@@ -30,6 +30,10 @@ const WAIT_LATE_NS: i64 = 1_000_000_000;
 const PATH_COPIES: u32 = 2;
 /// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.
 const PIECES: usize = 64;
+/// Confidence of a loss that may as well have been a late arrival.
+const DOUBTFUL: f64 = 0.5;
+/// Without ACKs a resend alone says so.
+const UNPROVEN: f64 = 0.5;
 /// Units that wait at most; beyond, the oldest is settled with what is known.
 const WAITING: usize = 8192;
 
@@ -73,6 +77,17 @@ pub struct Delivered {
     pub original: bool,
 }
 
+/// The fate of a first transmission whose range was sent again.
+#[derive(Clone, Copy, Debug)]
+pub struct Original {
+    pub order: u64,
+    pub left: u64,
+    /// What shows that it arrived; `None` if it was lost.
+    pub arrived: Option<Reason>,
+    pub ack_frame: Option<u64>,
+    pub confidence: f64,
+}
+
 #[derive(Clone, Debug)]
 pub struct Fates {
     flow: u32,
@@ -97,12 +112,14 @@ pub struct Fates {
     resent_to: u64,
     pub lost: u64,
     pub lost_upstream: u64,
-    /// Losses that could also be deliveries, and the other way round.
+    /// Losses that could also be late arrivals: only time told, and their bytes came once more.
     pub doubtful: u64,
     /// Of the losses, those that only a resend speaks for, no ACK having been seen.
     pub unproven: u64,
     pub spurious: u64,
     pub missing: u64,
+    /// At the sender: what became of originals that were sent again.
+    pub originals: Vec<Original>,
 }
 
 /// What settling needs to know of the sender.
@@ -138,6 +155,7 @@ impl Fates {
             unproven: 0,
             spurious: 0,
             missing: 0,
+            originals: Vec::new(),
         }
     }
 
@@ -377,6 +395,8 @@ impl Fates {
             timeout_follows: None,
             replayed_s: None,
             replayed_rfc_s: None,
+            order: None,
+            arrival: None,
         });
     }
 
@@ -444,6 +464,10 @@ impl Fates {
                 lost[k] = !t.seen;
             }
         }
+        // a late first copy, and then its resend, look the same as a loss and two resends
+        let mut arrived = unit.all().filter(|t| t.seen);
+        let doubtful = !unit.first.seen && arrived.next().is_some_and(|t| t.doubtful) && arrived.next().is_some();
+        self.doubtful += if doubtful { u64::from(count) } else { 0 };
         if context.vantage != Vantage::Receiver {
             let seen = unit.all().filter(|t| t.seen).count();
             if w.dsacks > 0 || unit.discarded || (self.dsack_seen && w.delivered && context.sack) {
@@ -501,7 +525,11 @@ impl Fates {
                         (false, 0, None) => Reason::NeverArrived,
                         (false, _, _) => Reason::IpIdGap,
                     },
-                    confidence: if unproven { 0.5 } else { confidence },
+                    confidence: match (unproven, doubtful && k == 0) {
+                        (true, _) => UNPROVEN,
+                        (false, true) => DOUBTFUL,
+                        (false, false) => confidence,
+                    },
                     by_timeout: next.is_some_and(|n| n.cause == Reason::Rto),
                 })));
                 if !t.seen {
@@ -511,6 +539,7 @@ impl Fates {
         }
         let arrived = copies.iter().enumerate().filter(|&(k, t)| t.seen && !lost[k]).count();
         let mut beyond_first = arrived.saturating_sub(1);
+        let mut original_arrived = None;
         for (k, t) in copies.iter().enumerate().rev() {
             if beyond_first == 0 || k == 0 {
                 break;
@@ -528,6 +557,7 @@ impl Fates {
                     _ if unit.discarded => Reason::Discarded,
                     _ => w.filler_reason,
                 };
+                original_arrived = (!lost[0]).then_some(reason);
                 self.spurious_event(
                     t.time_ns,
                     unit.left,
@@ -540,6 +570,15 @@ impl Fates {
                     sink,
                 );
             }
+        }
+        if context.vantage == Vantage::Sender && n > 1 {
+            self.originals.push(Original {
+                order: unit.first.order,
+                left: unit.left,
+                arrived: original_arrived,
+                ack_frame: w.ack_frame,
+                confidence,
+            });
         }
     }
 

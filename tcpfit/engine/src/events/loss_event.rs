@@ -47,6 +47,8 @@ impl Loss {
             // in a flow of which one direction is missing neither is known
             value: (!self.flight.is_nan()).then_some(self.rtt_s),
             timeout_follows: None,
+            order: Some(self.order),
+            arrival: None,
             replayed_s: None,
             replayed_rfc_s: None,
         }
@@ -122,6 +124,8 @@ impl LossEvents {
             timeout_follows: (!event.first.flight.is_nan()).then_some(event.timeout),
             replayed_s: None,
             replayed_rfc_s: None,
+            order: Some(event.first.order),
+            arrival: None,
         });
     }
 }

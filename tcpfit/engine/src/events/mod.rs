@@ -3,4 +3,5 @@
 pub mod cause;
 pub mod fate;
 pub mod loss_event;
+pub mod marks;
 pub mod reordering;

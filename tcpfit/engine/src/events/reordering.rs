@@ -1,12 +1,25 @@
 //! Reordering: segments that arrived after a later-sent one (RFC 4737, 3), and the events that delay several together.
 //!
 //! Late segments belong to one event when they were sent next to each other (at most three apart: what one hold-up on
-//! the path catches) or come within one round trip. At the sender nothing of this is seen directly.
+//! the path catches) or come within one round trip.
+//!
+//! At the sender the acknowledgements tell. A segment that was sent once is late if a later one was SACKed by an earlier
+//! ACK (RFC 2018; what Linux calls SACK reordering), or, without SACK, if duplicate ACKs end with nothing sent again
+//! (RFC 5681, 2). One that was sent again waits until the evidence of its resend is in: if the original had arrived
+//! (`fate`), it had been late. Seen so are the depth and the time; not seen are segments that were overtaken between two
+//! ACKs, and without SACK those behind the first of a hole that were not sent again.
 
-use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
+use crate::events::fate::least_ns;
+use crate::flow::scoreboard::{segments, Unit};
+use crate::flow::sender::{Ack, Sender};
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 
 /// Transmissions between two late ones of the same event at most.
 const NEIGHBOURS: u64 = 3;
+/// Below this confidence it is counted as ambiguous.
+const AMBIGUOUS: f64 = 0.75;
+/// Late segments at the sender that wait at most for the fate of earlier ones.
+const PENDING: usize = 4096;
 
 /// A segment that came late.
 #[derive(Clone, Copy, Debug)]
@@ -21,6 +34,8 @@ pub struct Late {
     pub segments: u32,
     /// Segments that arrived between its absence and itself (RFC 4737's extent).
     pub extent: u32,
+    /// Number of its first segment among those that arrived, from 1, copies left out; `None` where arrivals are not seen.
+    pub arrival: Option<u64>,
     pub late_s: f64,
     pub reason: Reason,
     pub confidence: f64,
@@ -30,8 +45,24 @@ pub struct Late {
 pub struct Reordering {
     flow: u32,
     open: Option<Open>,
+    /// At the sender: late segments that were sent once, until the fate of those sent before them is known.
+    pending: Vec<Seen>,
+    /// At the sender: segments that were sent again and came after later ones, whichever copy it was.
+    suspects: Vec<Seen>,
     pub events: u64,
     pub segments: u64,
+    /// Of these, those that may have been in order or sent again; and of these, those whose first copy then was lost.
+    pub doubtful: u64,
+    pub doubtful_losses: u64,
+}
+
+/// A late segment as the sender's capture shows it.
+#[derive(Clone, Copy, Debug)]
+struct Seen {
+    sent_ns: i64,
+    late: Late,
+    rtt_s: f64,
+    flight: f64,
 }
 
 #[derive(Clone, Debug)]
@@ -46,13 +77,22 @@ impl Reordering {
         Self {
             flow,
             open: None,
+            pending: Vec::new(),
+            suspects: Vec::new(),
             events: 0,
             segments: 0,
+            doubtful: 0,
+            doubtful_losses: 0,
         }
     }
 
     pub fn on_late(&mut self, late: Late, rtt_s: f64, flight: f64, sink: &mut dyn Sink) {
         self.segments += u64::from(late.segments);
+        if late.confidence < AMBIGUOUS {
+            self.doubtful += u64::from(late.segments);
+            let copied = late.reason == Reason::DupAcks;
+            self.doubtful_losses += if copied { 0 } else { u64::from(late.segments) };
+        }
         sink.event(EventRow {
             flow: self.flow,
             time_ns: late.time_ns,
@@ -70,6 +110,8 @@ impl Reordering {
             timeout_follows: None,
             replayed_s: None,
             replayed_rfc_s: None,
+            order: None,
+            arrival: late.arrival,
         });
         match &mut self.open {
             Some(event)
@@ -110,6 +152,124 @@ impl Reordering {
             timeout_follows: None,
             replayed_s: None,
             replayed_rfc_s: None,
+            order: None,
+            arrival: None,
         });
+    }
+}
+
+impl Sender {
+    /// A unit was delivered by this ACK while later data were known to have come: up to `heard` by SACK, otherwise by
+    /// duplicate ACKs.
+    pub fn on_overtaken(&mut self, unit: &Unit, ack: &Ack, heard: u64) {
+        if self.vantage != Vantage::Sender || !unit.first.seen || ack.ack < self.una {
+            return;
+        }
+        let again = unit.resent.as_ref().and_then(|resent| resent.first());
+        let found = if self.sack {
+            self.sacked_above(unit, ack, heard)
+                .map(|(n, ns)| (n, ns, Reason::SackOrder, 0.9))
+        } else {
+            self.duplicates_above(unit, ack)
+                .map(|(n, ns, confidence)| (n, ns, Reason::DupAcks, confidence))
+        };
+        let Some((extent, since_ns, reason, confidence)) = found else {
+            return;
+        };
+        let seen = Seen {
+            sent_ns: unit.first.time_ns,
+            late: Late {
+                time_ns: ack.time_ns,
+                order: unit.first.order,
+                left: unit.left,
+                right: unit.right,
+                frame: unit.first.frame,
+                cause_frame: Some(ack.frame),
+                segments: segments(unit.right - unit.left, self.smss),
+                extent,
+                arrival: None,
+                late_s: (ack.time_ns - since_ns) as f64 / 1e9,
+                reason,
+                confidence,
+            },
+            rtt_s: self.rtt.srtt_s,
+            flight: self.flight(),
+        };
+        let list = match again {
+            None => &mut self.reordering.pending,
+            Some(_) => &mut self.reordering.suspects,
+        };
+        if list.len() < PENDING {
+            list.push(seen);
+        }
+    }
+
+    /// Segments above the unit that earlier ACKs had SACKed, and since when.
+    fn sacked_above(&self, unit: &Unit, ack: &Ack, heard: u64) -> Option<(u32, i64)> {
+        let above = self.board.units.iter().skip(self.board.at_or_after(unit.right));
+        let earlier = above
+            .take_while(|u| u.left < heard)
+            .filter(|u| u.resent.is_none() && u.sacked_ns != 0 && u.sacked_ns < ack.time_ns);
+        let (mut count, mut since_ns) = (0, i64::MAX);
+        for u in earlier {
+            count += segments(u.right - u.left, self.smss);
+            since_ns = since_ns.min(u.sacked_ns);
+        }
+        (count > 0).then_some((count, since_ns))
+    }
+
+    /// Without SACK: duplicate ACKs that data above the unit had brought, since when, and how sure that is. Only the
+    /// lowest unit is known not to have come when these were sent, and only data sent after it can have brought them.
+    fn duplicates_above(&self, unit: &Unit, ack: &Ack) -> Option<(u32, i64, f64)> {
+        let head = unit.left == self.una;
+        let above = self.duplicate_acks.max(self.unexplained_acks);
+        if above == 0 || unit.first.time_ns + least_ns(self.rtt.min_s) > self.held_ns {
+            return None;
+        }
+        let Some(again) = unit.resent.as_ref().and_then(|resent| resent.first()) else {
+            let original = match self.phase() {
+                Phase::Open => !self.fates.epoch_open(),
+                Phase::Recovery => true,
+                Phase::Loss => false,
+            };
+            // what filled the hole acknowledges all that had come above it; a hole of several is filled step by step
+            let covered = segments(ack.ack - unit.left, self.smss);
+            let confidence = if covered > above { 0.8 } else { 0.5 };
+            return (head && original).then_some((above, self.first_duplicate_ns, confidence));
+        };
+        let hole = match again.cause {
+            Reason::FastDupthresh | Reason::EarlyRetransmit | Reason::PartialAck => true,
+            _ => head && self.duplicate_acks > 0,
+        };
+        hole.then_some((above, self.first_duplicate_ns, 0.8))
+    }
+
+    /// Gives out the late segments sent before `known_ns`, in the order in which they were sent.
+    pub fn settle_reordering(&mut self, known_ns: i64, sink: &mut dyn Sink) {
+        for original in self.fates.originals.drain(..) {
+            let suspects = &mut self.reordering.suspects;
+            let same = |s: &Seen| (s.late.order, s.late.left) == (original.order, original.left);
+            let Some(n) = suspects.iter().position(same) else {
+                continue;
+            };
+            let mut seen = suspects.remove(n);
+            // an ACK that jumps says that a copy was needless, not which: too little to call the first one late
+            if let Some(reason) = original.arrived.filter(|&reason| reason != Reason::AckJump) {
+                seen.late.reason = reason;
+                seen.late.cause_frame = original.ack_frame;
+                seen.late.confidence = seen.late.confidence.min(original.confidence);
+                self.reordering.pending.push(seen);
+            }
+        }
+        if self.reordering.pending.is_empty() {
+            return;
+        }
+        let mut pending = std::mem::take(&mut self.reordering.pending);
+        pending.sort_by_key(|seen| (seen.late.order, seen.late.left));
+        let settled = pending.partition_point(|seen| seen.sent_ns < known_ns);
+        for seen in pending.drain(..settled) {
+            self.reordering.on_late(seen.late, seen.rtt_s, seen.flight, sink);
+        }
+        self.reordering.pending = pending;
     }
 }

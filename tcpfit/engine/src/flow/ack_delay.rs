@@ -115,8 +115,14 @@ impl AckDelay {
         };
         let partial_ns = answer.time_ns - edge.first_ns;
         let third_ns = edge.third_ns.map(|third_ns| answer.time_ns - third_ns);
-        let possible =
-            |&took_ns: &i64| took_ns >= self.least_ns && took_ns < (self.way_ns as f64 * GROWTH) as i64 + WAY_MARGIN_NS;
+        // after half a round trip of silence the flow's own queue is empty: what takes longer waited for the timer
+        let usual_ns = if answer.silence_ns > self.way_ns / 2 {
+            self.way_ns.min(self.least_ns)
+        } else {
+            self.way_ns
+        };
+        let longest_ns = (usual_ns as f64 * GROWTH) as i64 + WAY_MARGIN_NS;
+        let possible = |&took_ns: &i64| took_ns >= self.least_ns && took_ns < longest_ns;
         let took_ns = [Some(partial_ns), third_ns].into_iter().flatten().filter(possible);
         if let Some(took_ns) = took_ns.min_by_key(|took_ns| (took_ns - self.way_ns).abs()) {
             self.way_ns = took_ns;

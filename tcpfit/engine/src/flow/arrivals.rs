@@ -47,7 +47,8 @@ struct Missing {
 #[derive(Clone, Copy, Debug)]
 struct Silence {
     start_ns: i64,
-    length_ns: i64,
+    /// When the timer was last started.
+    timer_ns: i64,
     /// Long enough for the retransmission timer.
     timer: bool,
     /// Expiries before the one that sent the segment.
@@ -101,6 +102,11 @@ impl Arrivals {
     /// The identification shows that the packet was sent after everything seen so far.
     pub fn is_newest(&self, ip_id: Option<u16>) -> bool {
         ip_id.is_some_and(|id| self.id.is_newest(id))
+    }
+
+    /// Segments that arrived so far, copies left out (RFC 5236 gives duplicates no place in the sequence).
+    fn arrived(&self) -> u64 {
+        self.segments - self.network_copies
     }
 
     pub fn counts(&self) -> bool {
@@ -194,6 +200,7 @@ impl Arrivals {
             frame: passing.frame,
             tsval: passing.tsval.unwrap_or(0),
             ip_id: passing.ip_id.unwrap_or(0),
+            doubtful: false,
         }
     }
 
@@ -281,6 +288,8 @@ impl Arrivals {
             timeout_follows: None,
             replayed_s: None,
             replayed_rfc_s: None,
+            order: None,
+            arrival: None,
         });
     }
 
@@ -348,8 +357,8 @@ impl Arrivals {
             }
             return;
         };
-        let expiries = silence.lost_expiries.min(spare);
         let (asked, below) = sender.asked_for(passing.left);
+        let expiries = silence.lost_expiries.min(spare);
         let asked = asked.min(spare - expiries);
         for _ in 0..asked {
             // a fast retransmit that was lost is why the timer had to run out
@@ -384,9 +393,10 @@ impl Arrivals {
         sink: &mut dyn Sink,
     ) {
         let Some((left, right)) = sender.head() else { return };
-        let first_ns = silence.length_ns as f64 / (2f64.powi(count as i32 + 1) - 1.0);
+        let length_ns = passing.time_ns - silence.timer_ns;
+        let first_ns = length_ns as f64 / (2f64.powi(count as i32 + 1) - 1.0);
         for k in 1..=count {
-            let time_ns = silence.start_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
+            let time_ns = silence.timer_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
             let index = self.skipped.pop_front();
             self.remember(index, left, time_ns, passing, sender);
             sender.send_again(&Sent::unseen(left, right, time_ns), sink);
@@ -396,18 +406,21 @@ impl Arrivals {
     /// Whether nothing happened for so long before `passing` that a probe or the timer must have sent it.
     fn silence(&self, passing: &Passing, sender: &Sender) -> Option<Silence> {
         let start_ns = sender.last_sent_ns.max(sender.last_advance_ns);
-        let length_ns = passing.time_ns - start_ns;
-        let (length_s, srtt_s) = (length_ns as f64 / 1e9, sender.rtt.srtt_s);
+        let (length_s, srtt_s) = ((passing.time_ns - start_ns) as f64 / 1e9, sender.rtt.srtt_s);
         if sender.order == 0 || srtt_s == 0.0 {
             return None;
         }
         let timer = length_s >= SHORTEST_TIMER_S.max(TIMER_ROUND_TRIPS * srtt_s);
         let probe = sender.sack && length_s >= PROBE_ROUND_TRIPS * srtt_s;
-        (timer || probe).then(|| Silence {
-            start_ns,
-            length_ns,
-            timer,
-            lost_expiries: sender.episodes.expiries(length_s, sender.rtt.rto_s()).saturating_sub(1),
+        (timer || probe).then(|| {
+            let timer_ns = sender.timer_start_ns();
+            let timer_s = (passing.time_ns - timer_ns) as f64 / 1e9;
+            Silence {
+                start_ns,
+                timer_ns,
+                timer,
+                lost_expiries: sender.episodes.expiries(timer_s, sender.rtt.rto_s()).saturating_sub(1),
+            }
         })
     }
 
@@ -422,7 +435,7 @@ impl Arrivals {
             time_ns: passing.time_ns,
             hole_ns,
             frame: passing.frame,
-            arrivals: self.segments,
+            arrivals: self.arrived(),
         });
     }
 
@@ -494,7 +507,8 @@ impl Arrivals {
             frame: passing.frame,
             cause_frame: Some(missing.frame),
             segments: count,
-            extent: (self.segments - missing.arrivals) as u32,
+            extent: (self.arrived() - missing.arrivals) as u32,
+            arrival: Some(self.arrived() + 1 - u64::from(count)),
             late_s: (passing.time_ns - missing.time_ns) as f64 / 1e9,
             reason,
             confidence,
@@ -508,12 +522,21 @@ impl Arrivals {
         let hole_ns = sender.hole_ns(passing.left);
         let guessed = |m: &Missing| m.left == passing.left || hole_ns == Some(m.hole_ns);
         let n = self.missing.iter().position(|m| m.index.is_none() && guessed(m));
+        let mut doubtful = false;
         if let (Some(n), Place::Unknown | Place::Late { .. }) = (n, place) {
             let missing = self.missing[n];
             let late = match place {
                 // the hole was older than the counter's credit
                 Place::Late { .. } => Some((Reason::IpId, 0.95)),
-                _ => self.came_late(&missing, &passing, sender),
+                _ => match self.came_late(&missing, &passing, sender) {
+                    Verdict::Late(reason, confidence) => Some((reason, confidence)),
+                    Verdict::Again => None,
+                    Verdict::Unclear => {
+                        doubtful = true;
+                        let known = sender.rtt.min_s.is_finite();
+                        (known && sender.nothing_asked_for(&Self::sent(&passing))).then_some((Reason::Unasked, 0.6))
+                    }
+                },
             };
             if let Some((reason, confidence)) = late {
                 self.late(&missing, &passing, count, reason, confidence, sender, sink);
@@ -531,6 +554,7 @@ impl Arrivals {
         let split = passing.right.min(sender.nxt);
         let again = Sent {
             right: split,
+            doubtful,
             ..Self::sent(&passing)
         };
         if sender.first_copy(passing.left) {
@@ -548,13 +572,13 @@ impl Arrivals {
     }
 
     /// Without identification: was the segment that fills a hole sent before the data above it?
-    fn came_late(&self, missing: &Missing, passing: &Passing, sender: &Sender) -> Option<(Reason, f64)> {
+    fn came_late(&self, missing: &Missing, passing: &Passing, sender: &Sender) -> Verdict {
         if let (Some(now), Some(newest)) = (passing.tsval, self.newest_tsval) {
             if before(now, newest) {
-                return Some((Reason::Tsval, 0.95));
+                return Verdict::Late(Reason::Tsval, 0.95);
             }
             if before(newest, now) {
-                return None;
+                return Verdict::Again;
             }
         }
         let age_s = (passing.time_ns - missing.time_ns) as f64 / 1e9;
@@ -563,8 +587,19 @@ impl Arrivals {
         } else {
             sender.rtt.srtt_s
         };
-        (age_s < 0.9 * rtt_s).then_some((Reason::Timing, 0.8))
+        if age_s < 0.9 * rtt_s {
+            Verdict::Late(Reason::Timing, 0.8)
+        } else {
+            Verdict::Unclear
+        }
     }
+}
+
+/// Whether a segment that fills a hole came late or was sent again.
+enum Verdict {
+    Late(Reason, f64),
+    Again,
+    Unclear,
 }
 
 impl Sender {
@@ -592,6 +627,15 @@ impl Sender {
             .units
             .front()
             .filter(|u| u.left == left && u.resent.is_none());
+        if self.phase() == Phase::Loss && !self.sack {
+            // partial ACKs after the timer let go what was outstanding then, one after the other (RFC 5681, 3.1)
+            let again = self
+                .board
+                .units
+                .iter()
+                .filter(|u| !self.episodes.has_resent(u) && u.left < self.episodes.recover);
+            return (again.count(), self.nxt);
+        }
         let Some(head) = head.filter(|_| self.phase() == Phase::Open) else {
             return (0, left);
         };

@@ -1,5 +1,6 @@
 //! A TCP connection: handshake, both directions' sequence spaces, and the flow of each direction that carries data.
 
+use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS};
@@ -8,7 +9,7 @@ use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::stamp_clock::StampClock;
 use crate::flow::vantage::{self, Position};
 use crate::flow::window_scale::{self, WindowScale};
-use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, Sink, Vantage};
+use crate::rows::{EventRow, Feedback, FlowRow, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 
 /// Packets held back while the capture point is not known.
@@ -25,6 +26,8 @@ const REPEATED_SYNS: usize = 16;
 const SYN_TIMER_S: f64 = 0.1;
 /// Keep-alive timers count in seconds.
 const KEEP_ALIVE_NS: i64 = 1_000_000_000;
+/// A FIN that comes again sooner is a copy by the path or the capture, not one that the sender sent again.
+const FIN_COPY_NS: i64 = 10_000_000;
 
 /// What the connection's owner provides: numbers for new flows and the user's settings.
 pub struct Numbers {
@@ -51,10 +54,11 @@ struct End {
     /// Number that the end's SYN-ACK acknowledged.
     acknowledged: Option<u32>,
     stamps: StampClock,
-    /// Time of the last SYN or SYN-ACK.
+    /// Time of the last SYN or SYN-ACK, and its frame.
     syn_ns: i64,
-    /// SYNs that the timer sent again, and how long it ran.
-    repeated_syns: Vec<(Segment, f64)>,
+    syn_frame: u64,
+    /// SYNs that the timer sent again, how long it ran, and the frame of the one before.
+    repeated_syns: Vec<(Segment, f64, u64)>,
     /// The last packet of the end.
     last: LastPacket,
     direction: Option<Box<Flow>>,
@@ -113,7 +117,8 @@ struct Syn {
     mss: Option<u16>,
     window_scale: Option<u8>,
     sack_permitted: bool,
-    ecn: bool,
+    /// AE, CWR and ECE.
+    ace: u8,
     copies: u32,
     incomplete: bool,
 }
@@ -129,9 +134,13 @@ struct Flow {
     timestamps: bool,
     smss_known: bool,
     acks_seen: bool,
+    /// Highest ACK whose flags could echo a mark, where the capture is not at the sender.
+    newest_ack: u64,
     zero_window: Option<(i64, u64)>,
     /// When the window opened again, as seen at the capture point.
     opened_ns: i64,
+    /// The last FIN without data.
+    fin: Option<Passing>,
     zero_windows: u64,
     early: EarlyAcks,
     /// What is known of the receiver's window scale, where the SYNs do not say it.
@@ -320,11 +329,12 @@ impl Connection {
             mss: o.mss,
             window_scale: o.window_scale.map(|k| k.min(window_scale::LARGEST)),
             sack_permitted: o.sack_permitted,
-            ecn: segment.has(flags::ECE),
+            ace: marks::ace(segment.flags),
             copies: known.map_or(0, |s| s.copies) + u32::from(again),
             incomplete: o.incomplete,
         });
         self.ends[end].syn_ns = segment.time_ns;
+        let earlier = std::mem::replace(&mut self.ends[end].syn_frame, segment.frame);
         if answer {
             self.ends[end].acknowledged = Some(segment.ack);
             self.synack_seen = self.client == Some(1 - end);
@@ -334,7 +344,7 @@ impl Connection {
         self.ends[end].before_data(segment);
         let end = &mut self.ends[end];
         if again && since_s > SYN_TIMER_S && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
-            end.repeated_syns.push((*segment, since_s));
+            end.repeated_syns.push((*segment, since_s, earlier));
         }
     }
 
@@ -345,7 +355,7 @@ impl Connection {
             return;
         };
         flow.sender.episodes.timeouts += repeated.len() as u64;
-        for (n, (syn, since_s)) in repeated.iter().enumerate() {
+        for (n, (syn, since_s, earlier)) in repeated.iter().enumerate() {
             sink.event(EventRow {
                 flow: flow.sender.flow,
                 time_ns: syn.time_ns,
@@ -354,7 +364,7 @@ impl Connection {
                 left: 0,
                 right: 1,
                 frame: Some(syn.frame),
-                cause_frame: None,
+                cause_frame: Some(*earlier),
                 segments: n as u32,
                 flight: 0.0,
                 phase: Phase::Open,
@@ -363,6 +373,8 @@ impl Connection {
                 timeout_follows: None,
                 replayed_s: None,
                 replayed_rfc_s: None,
+                order: None,
+                arrival: None,
             });
         }
     }
@@ -466,6 +478,7 @@ impl Connection {
         if let Some(rtt_s) = position.round_trip_s() {
             sender.rtt.seed(rtt_s);
         }
+        sender.marks.feedback = self.feedback();
         let mut arrivals = Arrivals::new(self.ends[end].counts);
         if self.ends[end].shared || vantage == Vantage::Sender {
             arrivals.share_counter();
@@ -488,8 +501,10 @@ impl Connection {
             timestamps,
             smss_known: options.is_some(),
             acks_seen: false,
+            newest_ack: start,
             zero_window: None,
             opened_ns: i64::MIN / 2,
+            fin: None,
             zero_windows: 0,
             early: EarlyAcks::default(),
             scale: scales.exact().is_none().then(|| Box::new(WindowScale::new(scales))),
@@ -510,6 +525,15 @@ impl Connection {
     /// The shift, where the SYNs leave no other.
     fn window_scale(&self, end: usize) -> Option<u8> {
         self.offered_scales(end).exact()
+    }
+
+    /// How marks are echoed; `None` if the handshake was not seen.
+    fn feedback(&self) -> Option<Feedback> {
+        let client = self.client?;
+        Some(marks::feedback(
+            self.ends[client].syn?.ace,
+            self.ends[1 - client].syn?.ace,
+        ))
     }
 
     /// An ACK for the data of `data_end`.
@@ -546,7 +570,7 @@ impl Connection {
     pub fn finish(&mut self, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.release(numbers, sink);
         for end in 0..2 {
-            if let (None, Some(&(syn, _))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
+            if let (None, Some(&(syn, ..))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
                 // an attempt that brought no data is a flow of expiries
                 self.open_flow(end, &syn, numbers);
                 self.syn_expiries(end, sink);
@@ -599,7 +623,7 @@ impl Connection {
         let sender = &flow.sender;
         let scaled = |w: u16| scale.map(|k| (u64::from(w) << k) as f64 / f64::from(sender.smss));
         let (arrivals, fates, totals, rtt) = (&flow.arrivals, &sender.fates, &sender.totals, &sender.rtt);
-        let lost = fates.lost;
+        let (lost, marks) = (fates.lost, &sender.marks);
         FlowRow {
             flow: sender.flow,
             connection: self.number,
@@ -627,7 +651,8 @@ impl Connection {
                 None => sender.sack.then_some(true),
             },
             timestamps: flow.timestamps,
-            ecn: syns.map(|(a, b)| a.ecn && b.ecn),
+            ecn: marks.feedback.map(|feedback| feedback != Feedback::None),
+            ecn_feedback: marks.feedback,
             offload: flow.offload,
             stamp_tick_s: (own.stamps.tick_ns > 0).then_some(own.stamps.tick_ns as f64 / 1e9),
             acks_seen: flow.acks_seen,
@@ -643,7 +668,7 @@ impl Connection {
             retransmitted_bytes: arrivals.resent_bytes,
             lost_segments: lost,
             lost_low: lost.saturating_sub(fates.doubtful + fates.unproven),
-            lost_high: lost + fates.doubtful,
+            lost_high: lost + sender.reordering.doubtful_losses,
             lost_upstream: fates.lost_upstream,
             spurious_retransmissions: fates.spurious,
             loss_events: fates.loss_events.count,
@@ -652,8 +677,19 @@ impl Connection {
             tail_loss_probes: sender.episodes.probes,
             reorder_events: sender.reordering.events,
             reordered_segments: sender.reordering.segments,
+            reordered_low: sender.reordering.segments - sender.reordering.doubtful,
+            reordered_high: sender.reordering.segments + fates.doubtful,
             duplicated_segments: arrivals.copies,
             zero_window_episodes: flow.zero_windows,
+            ce_segments: marks.ce_segments,
+            ece_acks: marks.feedback.map(|_| marks.ece_acks),
+            ace_marks: marks.feedback.map(|_| marks.ace_marks),
+            mark_events: match marks.feedback {
+                Some(Feedback::None) => Some(0),
+                Some(_) if flow.acks_seen => Some(marks.echoed_events),
+                _ => (sender.vantage != Vantage::Sender).then_some(marks.arrived_events),
+            },
+            cwr_segments: marks.feedback.map(|_| marks.cwr_segments),
             missing_segments: fates.missing,
             acks: totals.acks,
             duplicate_acks: totals.duplicate_acks,
@@ -712,7 +748,7 @@ impl Flow {
             if self.is_empty_probe(&passing, segment) {
                 self.probe_event(&passing, sink);
             } else if segment.has(flags::FIN) {
-                self.arrivals.on_fin(passing, &mut self.sender, sink);
+                self.on_fin(passing, sink);
             }
             return;
         }
@@ -738,7 +774,54 @@ impl Flow {
             self.first_ns = segment.time_ns;
         }
         self.last_ns = self.last_ns.max(segment.time_ns);
+        let before = (self.arrivals.segments, self.arrivals.copies);
         self.arrivals.on_data(passing, &mut self.sender, sink);
+        if segment.ecn == marks::CE || segment.has(flags::CWR) {
+            self.on_marked(&passing, segment, before, sink);
+        }
+    }
+
+    /// Data that came marked, or that answers a mark; `before`: segments and copies before it.
+    fn on_marked(&mut self, passing: &Passing, segment: &Segment, before: (u64, u64), sink: &mut dyn Sink) {
+        let (range, state) = ((passing.left, passing.right), self.sender.state());
+        let (time_ns, frame) = (passing.time_ns, passing.frame);
+        let count = (self.arrivals.segments - before.0) as u32;
+        let marks = &mut self.sender.marks;
+        if segment.ecn == marks::CE && count > 0 {
+            marks.on_ce(time_ns, frame, range, count, state, sink);
+        }
+        if self.arrivals.copies == before.1 {
+            marks.on_data(time_ns, frame, range, marks::ace(segment.flags), state, sink);
+        }
+    }
+
+    /// A FIN without data. It takes a sequence number and is sent again like data (RFC 9293, 3.4), but is no data segment.
+    fn on_fin(&mut self, passing: Passing, sink: &mut dyn Sink) {
+        self.arrivals.on_fin(passing, &mut self.sender, sink);
+        let earlier = self.fin.replace(passing).filter(|fin| fin.left == passing.left);
+        let Some(earlier) = earlier.filter(|fin| passing.time_ns - fin.time_ns > FIN_COPY_NS) else {
+            return;
+        };
+        sink.event(EventRow {
+            flow: self.sender.flow,
+            time_ns: passing.time_ns,
+            kind: Kind::Retransmission,
+            reason: Reason::Fin,
+            left: offset(passing.left),
+            right: offset(passing.right),
+            frame: Some(passing.frame),
+            cause_frame: Some(earlier.frame),
+            order: None,
+            arrival: None,
+            segments: 0,
+            flight: self.sender.flight(),
+            phase: self.sender.phase(),
+            confidence: 0.9,
+            value: Some((passing.time_ns - earlier.time_ns) as f64 / 1e9),
+            timeout_follows: None,
+            replayed_rfc_s: None,
+            replayed_s: None,
+        });
     }
 
     /// Keep-alive (RFC 9293, 3.8.4) or zero-window probe (3.8.6.1): one byte that carries nothing new or nothing wanted.
@@ -787,6 +870,8 @@ impl Flow {
             timeout_follows: None,
             replayed_s: None,
             replayed_rfc_s: None,
+            order: None,
+            arrival: None,
         });
     }
 
@@ -815,6 +900,7 @@ impl Flow {
             pure: segment.payload == 0 && !segment.has(flags::FIN),
             sack: [(0, 0); 4],
             sack_len: segment.options.sack_len,
+            ace: marks::ace(segment.flags),
         };
         for (slot, &(left, right)) in ack.sack.iter_mut().zip(segment.options.sack_blocks()) {
             *slot = (unwrap.near(left), unwrap.near(right));
@@ -826,6 +912,13 @@ impl Flow {
         if self.sender.vantage == Vantage::Sender {
             self.sender.on_ack(&ack, sink);
         } else {
+            if self.sender.marks.listens(ack.ace) {
+                // the receiver's ACKs come in its order: the echo is read where it passes
+                let state = self.sender.state();
+                let progress = ack.ack > self.newest_ack || ack.sack_len > 0;
+                self.sender.marks.on_ack(&ack.echo(progress), state, sink);
+                self.newest_ack = self.newest_ack.max(ack.ack);
+            }
             self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
         }
     }
@@ -865,6 +958,8 @@ impl Flow {
             timeout_follows: None,
             replayed_s: None,
             replayed_rfc_s: None,
+            order: None,
+            arrival: None,
         });
     }
 

@@ -23,6 +23,8 @@ pub struct Transmission {
     pub cause: Reason,
     /// It passed the capture point.
     pub seen: bool,
+    /// Whether it was sent again or is the first copy, late, only time could tell.
+    pub doubtful: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -132,6 +134,7 @@ mod tests {
             ip_id: 0,
             cause: Reason::Unknown,
             seen: true,
+            doubtful: false,
         };
         Unit {
             left,

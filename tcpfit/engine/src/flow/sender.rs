@@ -6,6 +6,7 @@
 
 use crate::events::cause::{Episodes, DUPTHRESH};
 use crate::events::fate::{least_ns, Fates};
+use crate::events::marks::{Echo, Marks, State};
 use crate::events::reordering::Reordering;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
@@ -36,6 +37,21 @@ pub struct Ack {
     pub pure: bool,
     pub sack: [(u64, u64); 4],
     pub sack_len: u8,
+    /// AE, CWR and ECE.
+    pub ace: u8,
+}
+
+impl Ack {
+    /// What it says of marks; `progress` as in `Echo`.
+    pub fn echo(&self, progress: bool) -> Echo {
+        Echo {
+            time_ns: self.time_ns,
+            frame: self.frame,
+            ack: self.ack,
+            ace: self.ace,
+            progress,
+        }
+    }
 }
 
 /// A range that was sent.
@@ -48,6 +64,8 @@ pub struct Sent {
     pub frame: u64,
     pub tsval: u32,
     pub ip_id: u16,
+    /// Nothing but time tells it from the first copy of its range.
+    pub doubtful: bool,
 }
 
 impl Sent {
@@ -60,6 +78,7 @@ impl Sent {
             frame: 0,
             tsval: 0,
             ip_id: 0,
+            doubtful: false,
         }
     }
 }
@@ -91,6 +110,10 @@ pub struct Sender {
     /// Flight just before the last ACK that moved the left edge in phase open, while it is not known whether it let
     /// anything go; and whether the receiver's window had room.
     held_back: Option<(f64, bool)>,
+    /// When the first of these came, of those without a resend outstanding.
+    pub first_duplicate_ns: i64,
+    /// Highest byte that SACK reported of data sent once.
+    pub heard: u64,
     /// Mean time from an ACK to what it let go; 0 while none was seen.
     response_ns: i64,
     /// When the last third duplicate ACK came.
@@ -102,7 +125,7 @@ pub struct Sender {
     pub unexplained_acks: u32,
     /// Highest byte sent at the last duplicate ACK: nothing above it was held then.
     held_to: u64,
-    held_ns: i64,
+    pub held_ns: i64,
     pub last_ack_ns: i64,
     pub last_advance_ns: i64,
     pub last_sent_ns: i64,
@@ -114,6 +137,7 @@ pub struct Sender {
     pub fates: Fates,
     pub rounds: Rounds,
     pub reordering: Reordering,
+    pub marks: Marks,
     pub totals: Totals,
     clock_ns: i64,
 }
@@ -154,6 +178,8 @@ impl Sender {
             duplicate_acks: 0,
             undisturbed_flight: 0.0,
             held_back: None,
+            first_duplicate_ns: 0,
+            heard: start,
             response_ns: 0,
             third_ns: i64::MIN / 2,
             last_sack: Default::default(),
@@ -169,6 +195,7 @@ impl Sender {
             fates: Fates::new(flow),
             rounds: Rounds::new(flow),
             reordering: Reordering::new(flow),
+            marks: Marks::new(flow),
             totals: Totals::default(),
             clock_ns: 0,
         }
@@ -185,6 +212,18 @@ impl Sender {
             (false, _) => self.unexplained_acks,
         };
         f64::from(self.outstanding.saturating_sub(arrived))
+    }
+
+    /// What an event of marks says of the sender.
+    pub fn state(&self) -> State {
+        State {
+            una: self.una,
+            nxt: self.nxt,
+            flight: self.flight(),
+            phase: self.episodes.phase,
+            rtt_s: self.rtt.srtt_s,
+            exact: self.vantage == Vantage::Sender,
+        }
     }
 
     pub fn window_segments(&self) -> Option<f64> {
@@ -219,6 +258,7 @@ impl Sender {
             ip_id: sent.ip_id,
             cause,
             seen: sent.frame != 0,
+            doubtful: sent.doubtful,
         }
     }
 
@@ -327,14 +367,26 @@ impl Sender {
                 .is_some_and(|window| outstanding + WINDOW_ROOM <= window);
             self.held_back = undisturbed.then_some((flight_before, room));
         }
+        let heard = self.heard;
         self.on_sack(ack);
+        if self.vantage == Vantage::Sender && self.marks.listens(ack.ace) {
+            let state = State {
+                flight: flight_before,
+                ..self.state()
+            };
+            self.marks.on_ack(
+                &ack.echo(ack.ack > self.una || self.sacked > sacked_before),
+                state,
+                sink,
+            );
+        }
         let same_sack =
             self.sack && std::mem::replace(&mut self.last_sack, (ack.sack, ack.sack_len)) == (ack.sack, ack.sack_len);
         if same_sack && ack.ack == self.una && ack.pure && ack.window == self.window {
             self.on_discarded(ack);
         }
         if ack.ack > self.una {
-            self.advance(ack, sink);
+            self.advance(ack, heard, sink);
         } else if ack.ack == self.una && ack.pure && self.order > 0 {
             // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
             let same_window = ack.window == self.window;
@@ -342,6 +394,9 @@ impl Sender {
             if outstanding && (self.sacked > sacked_before || (same_window && !self.sack)) {
                 if self.duplicate_acks == 0 {
                     self.undisturbed_flight = flight_before;
+                    if self.episodes.phase == Phase::Open {
+                        self.first_duplicate_ns = ack.time_ns;
+                    }
                 }
                 self.duplicate_acks += 1;
                 self.totals.duplicate_acks += 1;
@@ -393,6 +448,7 @@ impl Sender {
             return;
         }
         self.sack = true;
+        let heard = self.heard;
         let mut first_sample: Option<i64> = None;
         for (i, &(left, right)) in blocks.iter().enumerate() {
             // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
@@ -411,13 +467,19 @@ impl Sender {
                 }
                 unit.sacked_ns = ack.time_ns;
                 self.sacked += segments(unit.right - unit.left, self.smss);
+                let overtaken = unit.left < heard;
                 if unit.resent.is_none() {
+                    self.heard = self.heard.max(unit.right);
                     self.delivered_order = self.delivered_order.max(unit.first.order);
                     if unit.first.seen && first_sample.is_none() {
                         first_sample = Some(unit.first.time_ns);
                     }
                 } else if ack.time_ns - unit.last().time_ns >= (self.rtt.min_s * 1e9) as i64 {
                     self.delivered_order = self.delivered_order.max(unit.last().order);
+                }
+                if overtaken {
+                    let unit = unit.clone();
+                    self.on_overtaken(&unit, ack, heard);
                 }
             }
         }
@@ -428,7 +490,7 @@ impl Sender {
     }
 
     /// The left edge moves to `ack.ack`.
-    fn advance(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+    fn advance(&mut self, ack: &Ack, heard: u64, sink: &mut dyn Sink) {
         if ack.ack > self.nxt {
             // acknowledged but never seen: the sender's data are not (all) in the capture
             return;
@@ -451,6 +513,10 @@ impl Sender {
             self.outstanding = self.outstanding.saturating_sub(count);
             if unit.sacked_ns != 0 {
                 self.sacked = self.sacked.saturating_sub(count);
+            }
+            if unit.sacked_ns == 0 && (unit.left < heard || head && self.unexplained_acks > 0 || unit.resent.is_some())
+            {
+                self.on_overtaken(&unit, ack, heard);
             }
             if unit.resent.is_none() && unit.first.seen {
                 self.delivered_order = self.delivered_order.max(unit.first.order);
@@ -497,11 +563,13 @@ impl Sender {
             if let Some(sent_ns) = oldest {
                 let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
                 self.rtt.sample(rtt_s, self.una, self.nxt);
+                self.episodes.on_sample();
                 self.rounds.sample(rtt_s);
             }
         } else if let Some(sent_ns) = echoed {
             self.rtt
                 .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+            self.episodes.on_sample();
         }
         let bytes = ack.ack - from;
         self.totals.acks += 1;
@@ -552,6 +620,7 @@ impl Sender {
         let context = self.context();
         let known_ns = self.fates.settle(now_ns, open_ns, &context, &mut self.rounds, sink);
         self.rounds.settle(known_ns, sink);
+        self.settle_reordering(known_ns, sink);
     }
 
     /// The flow is over: everything is given out with what is known.
@@ -565,7 +634,15 @@ impl Sender {
         self.settle(i64::MAX, sink);
         self.fates.finish(sink);
         self.reordering.close(sink);
+        self.marks.close(sink);
         self.rounds.finish(self.episodes.phase, sink);
+    }
+
+    /// When the retransmission timer was last started: by an ACK that moved the left edge, or with the head of what is
+    /// outstanding (RFC 6298, 5.1 to 5.3).
+    pub fn timer_start_ns(&self) -> i64 {
+        let head_ns = self.board.units.front().map_or(i64::MIN / 2, |u| u.last().time_ns);
+        self.last_advance_ns.max(head_ns)
     }
 
     pub fn phase(&self) -> Phase {

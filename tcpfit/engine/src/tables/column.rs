@@ -11,7 +11,7 @@ use arrow_array::{
 };
 use arrow_schema::{DataType, Field};
 
-use crate::rows::{Kind, Phase, Reason, Vantage};
+use crate::rows::{Feedback, Kind, Phase, Reason, Vantage};
 use crate::segment::{Address, Direction, V4_MAPPED};
 
 /// A value that fills a column of its own type.
@@ -107,7 +107,7 @@ macro_rules! vocabulary {
     };
 }
 
-vocabulary!(Vantage, Kind, Reason, Phase);
+vocabulary!(Vantage, Feedback, Kind, Reason, Phase);
 
 /// A dictionary whose metadata tells polars that it is an Enum of these words: `length;word` for each.
 fn enum_field(name: &str, words: &[&str]) -> Field {

@@ -102,6 +102,8 @@ fn rows_are_sorted_however_they_were_settled() {
         timeout_follows: None,
         replayed_s: None,
         replayed_rfc_s: None,
+        order: None,
+        arrival: None,
     };
     let rows: Vec<_> = (0..40_000)
         .map(|i| event(i % 3, i64::from(i % 7), Some(u64::from(i))))

@@ -7,7 +7,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 
 use super::column::Value;
-use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
+use crate::rows::{EventRow, Feedback, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
 use crate::segment::{Address, Direction, Segment};
 
 /// Rows that make up a table.
@@ -64,6 +64,7 @@ table!(FlowRow, |row| {
     timestamps: bool = row.timestamps,
     stamp_tick_s: f64 = row.stamp_tick_s,
     ecn: bool = row.ecn,
+    ecn_feedback: Feedback = row.ecn_feedback,
     offload: bool = row.offload,
     acks_seen: bool = row.acks_seen,
     closed: bool = row.closed,
@@ -85,8 +86,15 @@ table!(FlowRow, |row| {
     tail_loss_probes: u64 = row.tail_loss_probes,
     reorder_events: u64 = row.reorder_events,
     reordered_segments: u64 = row.reordered_segments,
+    reordered_low: u64 = row.reordered_low,
+    reordered_high: u64 = row.reordered_high,
     duplicated_segments: u64 = row.duplicated_segments,
     zero_window_episodes: u64 = row.zero_window_episodes,
+    ce_segments: u64 = row.ce_segments,
+    ece_acks: u64 = row.ece_acks,
+    ace_marks: u64 = row.ace_marks,
+    mark_events: u64 = row.mark_events,
+    cwr_segments: u64 = row.cwr_segments,
     missing_segments: u64 = row.missing_segments,
     acks: u64 = row.acks,
     duplicate_acks: u64 = row.duplicate_acks,
@@ -120,6 +128,8 @@ table!(EventRow, |row| {
     timeout_follows: bool = row.timeout_follows,
     replayed_s: f64 = row.replayed_s,
     replayed_rfc_s: f64 = row.replayed_rfc_s,
+    order: u64 = row.order,
+    arrival: u64 = row.arrival,
 });
 
 table!(RoundRow, |row| {

@@ -1,0 +1,290 @@
+//! Congestion marks (ECN): what arrived marked, what the receiver told the sender, and the sender's answer. Marks are no
+//! losses; a window of them is one event, as the sender reduces its window once for all of them (RFC 3168, 6.1.2).
+//!
+//! ```text
+//!  ce:        none --segment with CE--> event(end = + RTT) --CE after end--> give out, event    (RFC 5348, 5.2)
+//!  ece, ace:  none --ACK that echoes--> event(recover = highest byte sent)
+//!                                         |--echo up to recover--> the same event
+//!                                         |--echo above recover--> give out, event
+//! ```
+//! Away from the sender, what it had sent when an echo reached it is not known. There an event lasts until the CWR
+//! passes, whose first byte is `recover` (it goes out with the first new data), or for two round trips without one; of a
+//! counter, which nothing answers, one round trip.
+//!
+//! Classic (RFC 3168, 6.1.3): the receiver sets ECE on every ACK from a mark until a segment with CWR comes, so ACKs
+//! with ECE do not count marks. Accurate (RFC 9768, 3.2.2): AE, CWR and ECE are a counter of marked packets modulo 8
+//! that starts from 5; there is no CWR. Which of the two it is, SYN and SYN-ACK say (RFC 9768, tables 2 and 3).
+//!
+//! What a capture cannot show: marks behind the capture point, except through echoes; without SYN and SYN-ACK, what the
+//! flags of an ACK mean; eight marks or more between two ACKs that were seen; how many segments stand behind an ECE.
+
+use crate::flow::sequence::offset;
+use crate::rows::{EventRow, Feedback, Kind, Phase, Reason, Sink};
+use crate::segment::flags;
+
+/// CE, the ECN field of a packet that met congestion (RFC 3168, 5).
+pub const CE: u8 = 3;
+/// AE, CWR and ECE as three bits (RFC 9768, 3.1).
+const ECE: u8 = 1;
+const CWR: u8 = 2;
+const COUNTER: u8 = 7;
+/// RFC 9768, 3.2.1: first value of the counter.
+const FIRST: u8 = 5;
+/// Until a CWR must have come: from the receiver the echo's way and the CWR's are one, and the sender may have to wait.
+const ANSWER_ROUND_TRIPS: f64 = 2.0;
+
+/// The three flags of a segment as a number, AE first.
+pub fn ace(segment_flags: u16) -> u8 {
+    ((segment_flags & (flags::AE | flags::CWR | flags::ECE)) >> 6) as u8
+}
+
+/// What the flags of SYN and SYN-ACK agree on.
+pub fn feedback(syn: u8, syn_ack: u8) -> Feedback {
+    match (syn, syn_ack) {
+        // RFC 9768, table 2: also what the SYN's IP field was; 5 is what a server of the ECN nonce says
+        (7, 2 | 3 | 4 | 6) => Feedback::Accurate,
+        (7, 1 | 5) => Feedback::Classic,
+        // RFC 3168, 6.1.1: a server that sends both flags back has only copied them
+        (3, 1 | 5) => Feedback::Classic,
+        _ => Feedback::None,
+    }
+}
+
+/// The sender when an ACK or a segment comes.
+#[derive(Clone, Copy)]
+pub struct State {
+    pub una: u64,
+    pub nxt: u64,
+    pub flight: f64,
+    pub phase: Phase,
+    pub rtt_s: f64,
+    /// The capture is at the sender: it had sent `nxt` and no more.
+    pub exact: bool,
+}
+
+/// An ACK that may echo.
+#[derive(Clone, Copy)]
+pub struct Echo {
+    pub time_ns: i64,
+    pub frame: u64,
+    pub ack: u64,
+    pub ace: u8,
+    /// It is no older than the ACKs before, nor the one of the SYN-ACK, whose flags are no count (RFC 9768, 3.2.2.1).
+    pub progress: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Open {
+    row: EventRow,
+    last_ns: i64,
+}
+
+#[derive(Clone, Debug)]
+pub struct Marks {
+    flow: u32,
+    /// `None`: SYN and SYN-ACK were not both seen.
+    pub feedback: Option<Feedback>,
+    arrived: Option<Open>,
+    /// A round trip after the first mark of `arrived`.
+    arrived_end_ns: i64,
+    echoed: Option<Open>,
+    /// Highest byte sent when the sender had the first echo of `echoed`; elsewhere first byte of the CWR.
+    recover: u64,
+    /// Away from the sender: what is echoed before is of `echoed`.
+    echoed_end_ns: i64,
+    counter: u8,
+    /// First marked segment since the last event of the echoes.
+    marked_frame: Option<u64>,
+    /// Echo that no CWR has answered.
+    unanswered: Option<u64>,
+    pub ce_segments: u64,
+    pub ece_acks: u64,
+    pub ace_marks: u64,
+    pub cwr_segments: u64,
+    pub arrived_events: u64,
+    pub echoed_events: u64,
+}
+
+impl Marks {
+    pub fn new(flow: u32) -> Self {
+        Self {
+            flow,
+            feedback: None,
+            arrived: None,
+            arrived_end_ns: 0,
+            echoed: None,
+            recover: 0,
+            echoed_end_ns: i64::MIN,
+            counter: FIRST,
+            marked_frame: None,
+            unanswered: None,
+            ce_segments: 0,
+            ece_acks: 0,
+            ace_marks: 0,
+            cwr_segments: 0,
+            arrived_events: 0,
+            echoed_events: 0,
+        }
+    }
+
+    /// An ACK with these flags can say something about marks.
+    pub fn listens(&self, ace: u8) -> bool {
+        ace != 0 || self.feedback == Some(Feedback::Accurate)
+    }
+
+    /// `count` segments came marked.
+    #[allow(clippy::too_many_arguments)] // one packet, spelled out
+    pub fn on_ce(
+        &mut self,
+        time_ns: i64,
+        frame: u64,
+        (left, right): (u64, u64),
+        count: u32,
+        state: State,
+        sink: &mut dyn Sink,
+    ) {
+        self.ce_segments += u64::from(count);
+        if self.feedback == Some(Feedback::None) {
+            return; // nobody will hear of it
+        }
+        self.marked_frame.get_or_insert(frame);
+        match &mut self.arrived {
+            Some(event) if time_ns <= self.arrived_end_ns => {
+                event.row.segments += count;
+                event.row.right = event.row.right.max(offset(right));
+                event.last_ns = time_ns;
+            }
+            _ => {
+                close(&mut self.arrived, sink);
+                self.arrived_events += 1;
+                self.arrived_end_ns = time_ns + (state.rtt_s * 1e9) as i64;
+                let row = self.row(Reason::Ce, time_ns, frame, (left, right), state);
+                self.arrived = Some(Open {
+                    row: EventRow { segments: count, ..row },
+                    last_ns: time_ns,
+                });
+            }
+        }
+    }
+
+    /// An ACK passed.
+    pub fn on_ack(&mut self, echo: &Echo, state: State, sink: &mut dyn Sink) {
+        let (reason, marks) = match self.feedback {
+            Some(Feedback::Classic) if echo.ace & ECE != 0 => {
+                self.ece_acks += 1;
+                (Reason::Ece, 0)
+            }
+            Some(Feedback::Accurate) if echo.progress => {
+                let marks = echo.ace.wrapping_sub(self.counter) & COUNTER;
+                self.counter = echo.ace;
+                self.ace_marks += u64::from(marks);
+                if marks == 0 {
+                    return;
+                }
+                (Reason::Ace, u32::from(marks))
+            }
+            _ => return,
+        };
+        match &mut self.echoed {
+            Some(event) if echo.ack <= self.recover || echo.time_ns < self.echoed_end_ns => {
+                event.row.segments += marks;
+                self.marked_frame = self.marked_frame.filter(|&frame| frame > echo.frame);
+                event.last_ns = event.last_ns.max(echo.time_ns);
+            }
+            _ => {
+                close(&mut self.echoed, sink);
+                self.echoed_events += 1;
+                if state.exact {
+                    self.recover = state.nxt;
+                } else {
+                    let round_trips = if reason == Reason::Ece { ANSWER_ROUND_TRIPS } else { 1.0 };
+                    self.echoed_end_ns = echo.time_ns + (round_trips * state.rtt_s * 1e9) as i64;
+                }
+                self.unanswered = Some(echo.frame);
+                let range = (state.una, echo.ack.max(state.una));
+                let row = self.row(reason, echo.time_ns, echo.frame, range, state);
+                self.echoed = Some(Open {
+                    row: EventRow {
+                        segments: marks.max(1),
+                        cause_frame: self.marked_frame.take().filter(|&frame| frame < echo.frame),
+                        ..row
+                    },
+                    last_ns: echo.time_ns,
+                });
+            }
+        }
+    }
+
+    /// Data with these flags passed: CWR says that the sender has reduced its window (RFC 3168, 6.1.2).
+    pub fn on_data(&mut self, time_ns: i64, frame: u64, range: (u64, u64), ace: u8, state: State, sink: &mut dyn Sink) {
+        if ace & CWR == 0 || self.feedback != Some(Feedback::Classic) {
+            return;
+        }
+        self.cwr_segments += 1;
+        if self.unanswered.is_some() && !state.exact {
+            self.recover = self.recover.max(range.0);
+            self.echoed_end_ns = i64::MIN;
+        }
+        let row = self.row(Reason::Cwr, time_ns, frame, range, state);
+        sink.event(EventRow {
+            kind: Kind::EcnResponse,
+            cause_frame: self.unanswered.take(),
+            value: None,
+            ..row
+        });
+    }
+
+    pub fn close(&mut self, sink: &mut dyn Sink) {
+        close(&mut self.arrived, sink);
+        close(&mut self.echoed, sink);
+    }
+
+    fn row(&self, reason: Reason, time_ns: i64, frame: u64, (left, right): (u64, u64), state: State) -> EventRow {
+        EventRow {
+            flow: self.flow,
+            time_ns,
+            kind: Kind::EcnMark,
+            reason,
+            left: offset(left),
+            right: offset(right),
+            frame: Some(frame),
+            cause_frame: None,
+            segments: 1,
+            flight: state.flight,
+            phase: state.phase,
+            confidence: 1.0,
+            value: Some(0.0),
+            timeout_follows: None,
+            replayed_rfc_s: None,
+            replayed_s: None,
+            order: None,
+            arrival: None,
+        }
+    }
+}
+
+fn close(open: &mut Option<Open>, sink: &mut dyn Sink) {
+    if let Some(Open { row, last_ns }) = open.take() {
+        sink.event(EventRow {
+            value: Some((last_ns - row.time_ns) as f64 / 1e9),
+            ..row
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handshakes_agree_as_the_tables_say() {
+        let agreed: Vec<_> = (0..8).map(|syn_ack| feedback(7, syn_ack)).collect();
+        use Feedback::{Accurate, Classic, None};
+        assert_eq!(
+            agreed,
+            [None, Classic, Accurate, Accurate, Accurate, Classic, Accurate, None]
+        );
+        assert_eq!([1, 3, 0].map(|syn_ack| feedback(3, syn_ack)), [Classic, None, None]);
+        assert_eq!(feedback(0, 1), None);
+    }
+}
