@@ -20,12 +20,16 @@ Made by `docs/models/make_values.py` from `tests/models/values.json`; do not edi
 page is made. Values of the first two kinds are tests (`tests/models/test_model_values.py::test_printed_value`):
 
 - *reproduced*: no free choice is left. The `rfc8312` rows run cubic's response function (`as_printed=True`), the two
-  `li.Q` rows PFTK's P(TO), `boh.eq10` PFTK's time in timeouts, `boh.mean` the mean window; the other eleven are
+  `li.Q` rows PFTK's P(TO), `boh.eq10` PFTK's time in timeouts, `boh.mean` the mean window; the other fifteen are
   arithmetic on the papers' own tables, which fixes units, segment size and the order of damaged rows;
 - *approximate*: the `boh` rows compare the model with what its text says of an observation ("essentially the same") or
   of a range. The seven `single` rows: the paper prints no RTO; 1.5 s for all rows, and rounding W up, were chosen
   because they come near these very rows. They guard the code against change and are no evidence for the model. With
-  the default rounding (`floor`) and the same RTO the largest difference is 4.8 %;
+  the default rounding (`floor`) and the same RTO the largest difference is 4.8 %. The 72 `sikdar.tab` rows: the paper
+  prints neither To nor Ts nor t_dack; 1 s, 3 s and 0.1 s are plausible, and come within 27 % of every cell and 6.9 % on
+  average, among 560 combinations scored on these cells. Halves of the tables choose other values. What the cells do
+  show is the factor N of 18, 29 and 42, without which no combination comes nearer than 14.9 %. At 1 KB the model is one
+  and the same for the three versions, and the printed values differ by 4.5 % on average there;
 - *fitted (RTO)*: an RTO was fitted to the values, one each in Table IV. No evidence, not a test;
 - *post-hoc match*: RTO fitted to another row, then 96 combinations of conventions tried, of which 4 match; with
   equation 30, as the text prescribes, the value is 391 instead of 382. Not a test;
@@ -33,8 +37,10 @@ page is made. Values of the first two kinds are tests (`tests/models/test_model_
   of the equations' readings that were tried.
 
 No printed figure therefore confirms newreno-full's absolute rate without a fitted RTO; none is printed at all for
-mathis, pftk-simple, pftk-approx, pftk-full, tfrc, newreno-noto, the three steady states of Sikdar et al. and
-reordering-goodput in the papers read here.
+mathis, pftk-simple, pftk-approx, pftk-full, tfrc, newreno-noto, the three steady states of Sikdar et al.,
+reordering-goodput, padhye-short, cardwell-2000, hysteresis and catnip in the papers read here. (Li and Williamson's
+tables give mean squared errors against simulations that they do not print: 9 of 24 intervals that follow from them
+hold.)
 
 | value | inputs | printed | tolerance | tcpfit | status |
 | --- | --- | ---: | ---: | ---: | --- |
@@ -93,10 +99,25 @@ NAMES = {
     "cubic_West": "cubic, eq 4",
     "cubic_W": "cubic, eq 1",
     "cubic_friendly": "cubic, is the window Reno-friendly",
+    "cardwell2000": "cardwell-2000",
+    "cardwell2000.plus0": "cardwell-2000, without +1",
+    "padhye_short": "padhye-short",
+    "li_hysteresis.mean": "hysteresis, mean",
+    "li_hysteresis.var": "hysteresis, variance",
+    "li_catnip": "catnip, p' = 0",
+    "li_catnip.pp": "catnip",
+    "sikdar_tsl_rounds.tahoe": "Sikdar eq 13",
+    "sikdar_tsl_rounds.reno": "Sikdar eqs 21, 25",
+    "sikdar_tsl_rounds.sack": "Sikdar eqs 33, 36",
+    "sikdar_latency.tahoe": "sikdar-tahoe-latency",
+    "sikdar_latency.reno": "sikdar-reno-latency",
+    "sikdar_latency.sack": "sikdar-sack-latency",
+    "bohacek.dynamic": "bohacek-dynamics, P(TO)",
 }
 
 
 def values_module() -> Any:
+    sys.path.insert(0, str(TESTS))
     spec = importlib.util.spec_from_file_location("model_values", TESTS / "model_values.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)

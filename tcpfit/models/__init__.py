@@ -4,22 +4,30 @@
 >>> float(tcpfit.models.get("mathis").predict(p=0.01, rtt=0.1).round(2))
 122.47
 
-Rates are segments/s, times seconds, windows segments. Only numpy is imported; scipy where a model or a fit needs it.
+Rates are segments/s, times seconds, windows segments. Models whose `predicts` is "transfer-time" predict seconds;
+`BohacekDynamics` predicts a course over time and is not in the catalogue. Only numpy is imported; scipy where a model
+or a fit needs it.
 """
 
 from __future__ import annotations
 
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models.base import Assumption, Model, Parameter
+from tcpfit.models.bohacek_dynamics import BohacekDynamics, Trajectory
 from tcpfit.models.bohacek_sack import BohacekSack
+from tcpfit.models.cardwell_2000 import Cardwell2000
+from tcpfit.models.catnip import Catnip
 from tcpfit.models.cubic import Cubic
+from tcpfit.models.hysteresis import Hysteresis
 from tcpfit.models.mathis import Mathis
 from tcpfit.models.newreno_full import NewRenoFull
 from tcpfit.models.newreno_noto import NewRenoNoTO
+from tcpfit.models.padhye_short import PadhyeShort
 from tcpfit.models.pftk_approx import PFTKApprox
 from tcpfit.models.pftk_full import PFTKFull
 from tcpfit.models.pftk_simple import PFTKSimple
 from tcpfit.models.reordering_goodput import ReorderingGoodput
+from tcpfit.models.sikdar_latency import SikdarRenoLatency, SikdarSackLatency, SikdarTahoeLatency
 from tcpfit.models.sikdar_reno import SikdarReno
 from tcpfit.models.sikdar_sack import SikdarSack
 from tcpfit.models.sikdar_tahoe import SikdarTahoe
@@ -39,9 +47,25 @@ _CLASSES: tuple[type[Model], ...] = (  # in the order of the JSON contract
     ReorderingGoodput,
     BohacekSack,
     Cubic,
+    Hysteresis,
+    Catnip,
+    Cardwell2000,
+    SikdarTahoeLatency,
+    SikdarRenoLatency,
+    SikdarSackLatency,
+    PadhyeShort,
 )
 
-__all__ = ["Assumption", "Model", "Parameter", "catalogue", "get", *(cls.__name__ for cls in _CLASSES)]
+__all__ = [
+    "Assumption",
+    "BohacekDynamics",
+    "Model",
+    "Parameter",
+    "Trajectory",
+    "catalogue",
+    "get",
+    *(cls.__name__ for cls in _CLASSES),
+]
 
 
 def catalogue() -> dict[str, Model]:

@@ -52,9 +52,11 @@ class Facts:
     rtt: float | None
 
 
-NOT_RANKED = frozenset({"sikdar-tahoe", "tfrc"})
+NOT_RANKED = frozenset({"sikdar-tahoe", "tfrc", "sikdar-tahoe-latency", "catnip"})
 """Models that no flow is ranked by: no current system is a Tahoe, and a short flow cannot show that it is none; TFRC's
-equation is pftk-approx with 4 RTT for the measured timeout."""
+equation is pftk-approx with 4 RTT for the measured timeout; no flow shows whether routers spare segments, as CATNIP's
+do.
+"""
 
 Check = Callable[[Facts], str | None]
 

@@ -39,12 +39,16 @@ def rank(
     rank.
 
     The tables are those of `tcpfit.schema`, `parameters` that of `tcpfit.parameters.estimate`; `models` is by default
-    the catalogue without `applicability.NOT_RANKED`. Every model that has its parameters is predicted, applicable or
-    not. Rank 1 is the best applicable model: by score where the flow has at least 8 blocks, by |log_ratio| otherwise;
-    models that do not apply follow, by |log_ratio|.
+    the catalogue's throughput models without `applicability.NOT_RANKED`. Every model that has its parameters is
+    predicted, applicable or not. Rank 1 is the best applicable model: by score where the flow has at least 8 blocks, by
+    |log_ratio| otherwise; models that do not apply follow, by |log_ratio|.
     """
     evidence = Evidence(flows, events, rounds)
-    ranked = {name: model for name, model in catalogue().items() if name not in applicability.NOT_RANKED}
+    ranked = {
+        name: model
+        for name, model in catalogue().items()
+        if model.predicts == "throughput" and name not in applicability.NOT_RANKED
+    }
     chosen = dict(ranked if models is None else models)
     value, low, high = (_wide(parameters, evidence, side) for side in ("value", "low", "high"))
     family = families(evidence)

@@ -23,10 +23,12 @@ GRIDS = (
 SAMPLED = (
     "tfrc sikdar_steady.tahoe sikdar_steady.reno bohacek.lambda1 bohacek.lambda2 bohacek.PTO bohacek.throughput "
     "bohacek.pftk_PTO bohacek.nb_q bohacek.pw bohacek.rho1 bohacek.exact_density cubic_response cubic_West cubic_W "
-    "cubic_friendly"
+    "cubic_friendly cardwell2000 cardwell2000.plus0 padhye_short li_hysteresis.mean li_hysteresis.var li_catnip "
+    "li_catnip.pp sikdar_tsl_rounds.tahoe sikdar_tsl_rounds.reno sikdar_tsl_rounds.sack sikdar_latency.tahoe "
+    "sikdar_latency.reno sikdar_latency.sack bohacek.dynamic"
 ).split()
 KEPT = 15
-PRINTED = ("parvez.", "sharma.", "li.Q.", "boh.", "rfc8312.")
+PRINTED = ("parvez.", "sharma.", "li.Q.", "boh.", "rfc8312.", "sikdar.tabI", "li.pkts.")
 
 
 def grid_of(rows: list[dict[str, Any]], model: str, most: int | None = None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import transfer_values
 
 from tcpfit.models import bohacek_sack, cubic, newreno_full, newreno_window, pftk_full, sikdar_rounds, tfrc, timeouts
 from tcpfit.models import newreno_noto as noto
@@ -99,6 +100,7 @@ GRIDS: dict[str, Callable[..., Any]] = {
     "cubic_West": lambda t, Wmax, RTT: cubic.friendly_window(t, Wmax, RTT),
     "cubic_W": lambda t, Wmax: cubic.cubic_window(t, Wmax),
     "cubic_friendly": lambda t, Wmax, RTT: cubic.is_friendly(t, Wmax, RTT),
+    **transfer_values.GRIDS,
 }
 
 
@@ -141,6 +143,8 @@ def table_3_errors(rto: list[float]) -> list[float]:
 def printed(row: dict[str, Any]) -> float:
     """What we get for a value that a paper prints."""
     key, x = row["id"], row["inputs"]
+    if key.startswith(("sikdar.tab", "li.pkts.")):
+        return transfer_values.printed(row)
     if key.startswith("li.Q."):
         return float(timeouts.timeout_probability(np.asarray(x["p"]), np.asarray(x["w"])))
     if key.startswith("rfc8312.tab3"):

@@ -30,12 +30,19 @@ NAMES = [
     "reordering-goodput",
     "bohacek-sack",
     "cubic",
+    "hysteresis",
+    "catnip",
+    "cardwell-2000",
+    "sikdar-tahoe-latency",
+    "sikdar-reno-latency",
+    "sikdar-sack-latency",
+    "padhye-short",
 ]
-COLUMNS = "p p_indication q_tilde q m rtt rto p_to w w_max b d a_h r".split()
+COLUMNS = "segments p p_indication q_tilde q m rtt rto p_to w w_max b d a_h r".split()
 ASSUMPTIONS = (
     "reno-growth cubic-growth no-fast-recovery "
     "loss-limited not-window-limited window-limited bulk sack no-sack no-reordering reordering no-timeouts "
-    "bernoulli-loss correlated-loss-in-round"
+    "bernoulli-loss correlated-loss-in-round priority-dropping"
 ).split()
 
 
@@ -48,7 +55,7 @@ def test_catalogue_is_in_the_order_of_the_contract():
 def test_declarations(model):
     assert "doi:10." in model.paper
     assert model.title
-    assert model.predicts == "throughput"
+    assert model.predicts == ("transfer-time" if "segments" in [p.name for p in model.parameters] else "throughput")
     assert model.quantity in ("send-rate", "throughput", "goodput")
     assert all(p.column in COLUMNS or p.default is not None for p in model.parameters)
     assert all(p.meaning and p.unit in ("1", "s", "segments", "segments/s^3") for p in model.parameters)
