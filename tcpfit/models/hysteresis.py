@@ -247,10 +247,10 @@ def _skip(
         at = np.searchsorted(old_rows, rows)
         if old_probability.shape[1] == states.probability.shape[1]:
             steady = np.abs(states.probability - old_probability[at]).max(axis=1) < 1e-14
-            scale = np.abs(states.first).max(axis=1) + 1e-300
+            scale = np.abs(states.first).max(axis=1) + gain  # where no coin is left, `first` is rounding
             steady &= np.abs(states.first - old_first[at]).max(axis=1) < 1e-12 * scale
             steady &= np.abs(gain - old_gain[at]) <= 1e-14 * states.mean
-            steady &= np.abs(spread - old_spread[at]) <= 1e-13 * states.variance
+            steady &= np.abs(spread - old_spread[at]) <= 1e-13 * (states.variance + gain**2)
             with np.errstate(divide="ignore", invalid="ignore"):
                 left = d + 37 / np.log1p(-path.p)  # (1-p)^d < 2^-53 above
                 n = np.where(steady & (left > 0), np.floor(left / E_d), 0.0)

@@ -94,9 +94,8 @@ def round_after_loss(i: Array, Wmax: Array, last: Array) -> tuple[Array, Array]:
     return cwnd1, np.maximum(0.0, cwnd1 - nloss)
 
 
-def single_loss_rounds(how: Reading, N: Array, i: Array) -> tuple[Array, NDArray[np.bool_]]:
-    # (13; 21, 25; 33, 36) t_sl/RTT without E[TO], and whether it is in it:
-    # t_nl(i) + the indication's rounds + t_lin(N - i + 1 - its packets, n)
+def first_indication(how: Reading, i: Array, N: Array | float = np.inf) -> Indication:
+    """What follows where packet i is the first lost: rounds, and packets, counted from the start of the transfer."""
     Wmax = np.asarray(how.Wmax)
     last = last_of_round(i, Wmax)
     cwnd1, nrnd1 = round_after_loss(i, Wmax, np.minimum(last, N) if how.cap else last)
@@ -104,10 +103,16 @@ def single_loss_rounds(how: Reading, N: Array, i: Array) -> tuple[Array, NDArray
     rounds = after.rounds
     if how.as_printed and how.indication is sikdar_sack.indication:  # (33) leaves r(n) out
         rounds = rounds - np.where(after.times_out, np.maximum(0.0, rounds_to_window(after.ssthresh)), 0.0)
-    growth = linear_rounds(N - i + 1 - after.packets, after.ssthresh, Wmax)
     with np.errstate(invalid="ignore"):
         loss_free = loss_free_rounds(i, Wmax, how.as_printed)
-    return loss_free + rounds + growth, after.times_out
+    return Indication(after.times_out, loss_free + rounds, i - 1 + after.packets, after.ssthresh)
+
+
+def single_loss_rounds(how: Reading, N: Array, i: Array) -> tuple[Array, NDArray[np.bool_]]:
+    # (13; 21, 25; 33, 36) t_sl/RTT without E[TO], and whether it is in it:
+    # t_nl(i) + the indication's rounds + t_lin(N - i + 1 - its packets, n)
+    after = first_indication(how, i, N)
+    return after.rounds + linear_rounds(N - after.packets, after.ssthresh, np.asarray(how.Wmax)), after.times_out
 
 
 def packets_of_chunk(N: Array, m: Array, M: Array) -> Array:
@@ -165,9 +170,14 @@ def tables(how: Reading, size: int) -> Rounds:
     numbers are enough.
     """
     n, i = np.tril_indices(size)
-    rounds, times_out = single_loss_rounds(how, np.asarray(n + 1.0, np.float64), np.asarray(i + 1.0, np.float64))
-    first = np.arange(size) * (np.arange(size) + 1) // 2
     count = np.arange(1, size + 1, dtype=np.float64)
+    if how.cap:  # what is lost depends on n
+        rounds, times_out = single_loss_rounds(how, count[n], count[i])
+    else:
+        after = first_indication(how, count)
+        rounds = after.rounds[i] + linear_rounds(n + 1 - after.packets[i], after.ssthresh[i], np.asarray(how.Wmax))
+        times_out = after.times_out[i]
+    first = np.arange(size) * (np.arange(size) + 1) // 2
     chunk, chunk_timeouts = chunk_rounds(how, np.arange(1.0, 2 * size + 1) / 2)
     return Rounds(
         np.add.reduceat(rounds, first) / count,
