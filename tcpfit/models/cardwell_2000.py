@@ -8,8 +8,8 @@ in E[T_ss] = (15), E[T_loss] = l_ss (Q E[Z^TO] + (1-Q) RTT) (20), and d - E[d_ss
 (segments, `w_max`); w1: first window (segments); T_delack: wait for the ACK of the first segment (s); Ts: first timeout
 of a SYN (s).
 
-**Domain** d >= 1, 0 <= p <= 1, RTT > 0, T0 > 0, 0.1 <= b <= 100, Wmax >= 1, 1 <= w1 <= Wmax (cut there), T_delack >= 0,
-Ts >= 0; nan outside. From p = 1/2 on the handshake takes infinitely long, at p = 1 everything.
+**Domain** d >= 1, 0 <= p <= 1, times within 1e-9 and 1e9 s, 1e-3 <= b <= 1e3, Wmax >= 1, 1 <= w1 <= Wmax (cut there);
+T_delack and Ts may be 0; nan outside. From p = 1/2 on the handshake takes infinitely long, at p = 1 everything.
 
 **Departures** `b = 2, w1 = 1, delayed_ack = 0.1 s, syn_rto = 3 s`. (5) has "+1", the lost segment itself; the sum is
 then at most d (as printed it is d + 1 at p = 0): `as_printed=True` leaves it. `count_lost=False` drops the +1, as
@@ -27,7 +27,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tcpfit.models import pftk_full
 from tcpfit.models.base import Array, Assumption, Parameter
@@ -109,9 +108,6 @@ class Cardwell2000(TransferTime):
         self.as_printed = as_printed
         self.handshake = handshake
         self.free = free
-
-    def _inside(self, **a: Array) -> NDArray[np.bool_]:
-        return np.asarray((a["rtt"] < np.inf) & (a["rto"] < np.inf))
 
     def _time(self, **a: Array) -> Array:
         d, p, RTT, T0, b, Wmax = (a[name] for name in ("segments", "p", "rtt", "rto", "b", "w_max"))

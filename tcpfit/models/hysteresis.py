@@ -14,9 +14,10 @@ they did a cycle before: past 40 cycles they are one state.
 RTT (s, `rtt`); T0: mean first timeout of a series (s, `rto`); b: segments per ACK (1, `b`), gamma = 1 + 1/b; Wmax:
 window limit (segments, `w_max`); w1: first window of the first cycle (segments); T_delack (s).
 
-**Domain** N >= 1, 0 <= p <= 0.95, RTT > 0, T0 > 0, 0.1 <= b <= 100, Wmax >= 1, w1 >= 1 (at most Wmax), T_delack >= 0;
-nan outside. A cycle carries (1-p)/p segments, so that above p = 0.95 their number grows without bound. T is not
-continuous: where one cycle more is needed it jumps by that cycle's cost, and T can fall a little where p rises.
+**Domain** N >= 1, 0 <= p <= 0.95, times within 1e-9 and 1e9 s, 1e-3 <= b <= 1e3, Wmax >= 1, w1 >= 1 (at most Wmax);
+T_delack may be 0; nan outside. A cycle carries (1-p)/p segments, so that above p = 0.95 their number grows without
+bound. T is not continuous: where one cycle more is needed it jumps by that cycle's cost, and T can fall a little where
+p rises.
 
 **Departures** `b = 2 (gamma = 1.5), w1 = 1, delayed_ack = 0.1 s`. (11) halves min(E[W_ss], Wmax); (12) has T_delack
 (the text); `as_printed=True` does neither. "Until all data are transferred" would never end, for E[d_ss] < d: cycles
@@ -426,9 +427,6 @@ class Cycles(TransferTime):
     def _draw(self, flow: dict[str, float], path: Path, one: Array, generator: np.random.Generator) -> Array:
         """As many transfer times as `one` has ones."""
         raise NotImplementedError
-
-    def _inside(self, **a: Array) -> NDArray[np.bool_]:
-        return np.asarray((a["rtt"] < np.inf) & (a["rto"] < np.inf) & (a["delayed_ack"] < np.inf))
 
     def _time(self, **a: Array) -> Array:
         return self._moments(a)[0]

@@ -7,8 +7,8 @@ handshake and one delayed ACK, no slow start.
 `rtt`); T0: mean first timeout of a series (s, `rto`); b: segments of growth per ACK round (1, `b`); Wmax: window limit
 (segments, `w_max`); T_delack: wait for the ACK of the first segment (s); Ts: first timeout of a SYN (s).
 
-**Domain** d >= 1, 0 <= p <= 1, RTT > 0, T0 > 0, 0.1 <= b <= 100, Wmax >= 1, T_delack >= 0, Ts >= 0; nan outside. From
-p = 1/2 on the handshake takes infinitely long. p = 0 without a window limit leaves RTT + T_delack.
+**Domain** d >= 1, 0 <= p <= 1, times within 1e-9 and 1e9 s, 1e-3 <= b <= 1e3, Wmax >= 1; T_delack and Ts may be 0; nan
+outside. From p = 1/2 on the handshake takes infinitely long. p = 0 without a window limit leaves RTT + T_delack.
 
 **Departures** `handshake = True (measured from the SYN on; False: from the first data segment)`; `variant = "send"`.
 
@@ -24,7 +24,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tcpfit.models import pftk_full
 from tcpfit.models.base import Array, Assumption, Parameter
@@ -80,9 +79,6 @@ class PadhyeShort(TransferTime):
         self.variant = variant
         self.handshake = handshake
         self.free = free
-
-    def _inside(self, **a: Array) -> NDArray[np.bool_]:
-        return np.asarray((a["rtt"] < np.inf) & (a["rto"] < np.inf))
 
     def _time(self, **a: Array) -> Array:
         rate = pftk_full.rate(a["p"], a["rtt"], a["rto"], a["b"], a["w_max"], None, self.variant)

@@ -13,9 +13,10 @@ the round arrived, which is that of an indication (1, `p_indication`); RTT (s, `
 `rto`); Wmax: window limit (segments, `w_max`, rounded down); t_dack: wait for the first ACK (s); Ts: first timeout of a
 SYN (s).
 
-**Domain** 1 <= N <= 1024, 0 <= p <= 1, RTT > 0, To > 0, Wmax >= 1, t_dack >= 0, Ts >= 0; nan outside. Every i, m and M
-is summed, N^2/2 cases, which bounds N; a longer transfer is one for the steady state. From p = 1/2 on the handshake
-takes infinitely long (eq 1). Rounds are whole, so T has small jumps in N and Wmax; in p, RTT and To it is smooth.
+**Domain** 1 <= N <= 1024, 0 <= p <= 1, times within 1e-9 and 1e9 s, Wmax >= 1; t_dack and Ts may be 0; nan outside.
+Every i, m and M is summed, N^2/2 cases, which bounds N; a longer transfer is one for the steady state. From p = 1/2 on
+the handshake takes infinitely long (eq 1). Rounds are whole, so T has small jumps in N and Wmax; in p, RTT and To it is
+smooth.
 
 **Departures** `delayed_ack = 0.1 s, syn_rto = 3 s`. 18, 29, 42: the factor N, without which the probabilities do not
 add up (0.655 at N = 12, p = 0.1). 17, 28, 41: M - 1 chunks, as D is defined (printed M - 2: a second indication would
@@ -293,9 +294,6 @@ class SikdarLatency(TransferTime):
         self.cap = cap
         self.handshake = handshake
         self.free = free
-
-    def _inside(self, **a: Array) -> NDArray[np.bool_]:
-        return np.asarray((a["rtt"] < np.inf) & (a["rto"] < np.inf))
 
     def _time(self, **a: Array) -> Array:
         N, p, RTT, To, Wmax = (a[name] for name in ("segments", "p", "rtt", "rto", "w_max"))

@@ -19,16 +19,16 @@ from typing import Literal
 
 import numpy as np
 
-from tcpfit.models.base import Array, Model, Parameter
+from tcpfit.models.base import LONGEST, SHORTEST, Array, Model, Parameter
 
 SEGMENTS = Parameter("segments", "segments", "size of the transfer", None, "segments", low=1.0, high=1e7)
-RTT = Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True)
-RTO = Parameter("rto", "s", "mean first timeout of a series", None, "rto", positive=True)
-B = Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", low=0.1, high=100.0)
+RTT = Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST)
+RTO = Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST)
+B = Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", low=1e-3, high=1e3)
 W_MAX = Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0)
 W_1 = Parameter("w_1", "segments", "window at the start", 1.0, low=1.0, high=1e6)
-DELAYED_ACK = Parameter("delayed_ack", "s", "mean wait for the ACK of a lone segment", 0.1)
-SYN_RTO = Parameter("syn_rto", "s", "first timeout of a SYN", 3.0)
+DELAYED_ACK = Parameter("delayed_ack", "s", "mean wait for the ACK of a lone segment", 0.1, high=LONGEST)
+SYN_RTO = Parameter("syn_rto", "s", "first timeout of a SYN", 3.0, high=LONGEST)
 
 
 class TransferTime(Model):

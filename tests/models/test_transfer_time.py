@@ -44,7 +44,7 @@ VARIANTS = [
 ]
 IDS = [repr(model) for model in VARIANTS]
 LONGEST = {"sikdar": 60, "hysteresis": 3000, "catnip": 3000}  # segments drawn: the domain's end costs seconds a flow
-SECONDS = st.floats(1e-6, 1e3)
+SECONDS = st.floats(1e-6, 1e3) | st.floats(-9, 9).map(lambda power: min(max(10.0**power, 1e-9), 1e9))
 PROBABILITY = st.floats(0, 1) | st.floats(-300, 0).map(lambda power: 10.0**power)
 DRAWS = {
     "p": PROBABILITY,
@@ -53,7 +53,7 @@ DRAWS = {
     "rto": SECONDS,
     "syn_rto": SECONDS,
     "delayed_ack": SECONDS | st.just(0.0),
-    "b": st.floats(0.1, 100),
+    "b": st.floats(0.05, 20) | st.floats(1e-3, 1e3),
     "w_1": st.floats(1, 1e6),
     "w_max": st.floats(1, 1e6) | st.just(float("inf")),
 }
