@@ -144,22 +144,22 @@ def _windows(
     pull = (c1 / (c1**2 + gamma) ** 1.5 * delta / R).tolist()  # du/dt = pull - (w/R) u^3, u = 1/sqrt(w2)
     means, us, u = [w], [1 / sqrt(w2)], 1 / sqrt(w2)
     if factor is None:
-        up, down = (np.repeat(x, 2).tolist() for x in _steps(h / 2, delta, R, c1))
+        up, down = (np.repeat(x, 4).tolist() for x in _steps(h / 4, delta, R, c1))
         for a, b in zip(up, down, strict=True):
             w = (w + a) / (1 + w * b)
             means.append(w)
         thrust = (np.asarray(means) / R).tolist()
         for i, (a, step) in enumerate(zip(pull, h.tolist(), strict=True)):
-            for half in (0, 1):  # w is known at quarters only by halves: two steps of the half's ends
-                j = 2 * i + half
-                p0, p1 = thrust[j], thrust[j + 1]
-                p, s = (p0 + p1) / 2, step / 2
+            s = step / 2
+            for j in (4 * i, 4 * i + 2):  # w is known at quarters of the step
+                p0, p, p1 = thrust[j : j + 3]
                 k1 = a - p0 * u**3
                 k2 = a - p * (u + s / 2 * k1) ** 3
                 k3 = a - p * (u + s / 2 * k2) ** 3
                 k4 = a - p1 * (u + s * k3) ** 3
                 u += s / 6 * (k1 + 2 * k2 + 2 * k3 + k4)
                 us.append(u)
+        means = means[::2]
     else:
         drain = (factor * delta / R).tolist()
         for i, step in enumerate(h.tolist()):

@@ -16,7 +16,7 @@ then at most d (as printed it is d + 1 at p = 0): `as_printed=True` leaves it. `
 equation 3 of Li and Williamson does, who print the exact identity. Q is taken at min(E[W_ss], Wmax). The rate is PFTK's
 *received* one, as in (22). `handshake=False` counts from the first data segment.
 
-**Validation** `tests/models/test_transfer_time.py::test_grid[cardwell2000]`, `[cardwell2000.plus0]`; figures of the
+**Validation** `tests/models/test_model_values.py::test_grid[cardwell2000]`, `[cardwell2000.plus0]`; figures of the
 paper: not validated (drawn, not printed).
 
 **Reference** Cardwell, Savage, Anderson: Modeling TCP Latency, INFOCOM 2000, doi:10.1109/INFCOM.2000.832574.

@@ -20,7 +20,7 @@ priority: one step with p'. A cycle of step 2 that would send into the last thre
 that of the segments left in the step. The window of the next step follows the state, not its mean: which coin ended the
 last cycle plays no part in (gamma E[W_ss]), as printed.
 
-**Validation** `tests/models/test_transfer_time.py::test_grid[li_catnip]`, `[li_catnip.pp]`; figures of the paper: not
+**Validation** `tests/models/test_model_values.py::test_grid[li_catnip]`, `[li_catnip.pp]`; figures of the paper: not
 validated (drawn, not printed).
 
 **Reference** Li, Williamson: A Hysteresis Model for Web/TCP Transfer Latency, MASCOTS 2004,

@@ -25,7 +25,7 @@ end below `stop = 1` segments, each with its loss phase weighted by p_ss. This m
 1 s take 2.07 s, with stop = 0.1 2.26 s. Q is taken at min(E[W_ss], Wmax). The handshake is left out, as in the paper's
 figures.
 
-**Validation** `tests/models/test_transfer_time.py::test_grid[li_hysteresis.mean]`, `[li_hysteresis.var]`; against every
+**Validation** `tests/models/test_model_values.py::test_grid[li_hysteresis.mean]`, `[li_hysteresis.var]`; against every
 sequence of coins, and against the paper's random algorithm, `test_hysteresis.py`. Tables 2 and 3 are not reproduced:
 they give mean squared errors against simulations that are not printed.
 

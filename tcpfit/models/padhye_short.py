@@ -12,7 +12,7 @@ outside. From p = 1/2 on the handshake takes infinitely long. p = 0 without a wi
 
 **Departures** `handshake = True (measured from the SYN on; False: from the first data segment)`; `variant = "send"`.
 
-**Validation** `tests/models/test_transfer_time.py::test_grid[padhye_short]`; figures of the paper: not validated
+**Validation** `tests/models/test_model_values.py::test_grid[padhye_short]`; figures of the paper: not validated
 (drawn, not printed).
 
 **Reference** Cardwell, Savage, Anderson: Modeling the Performance of Short TCP Connections, University of Washington,

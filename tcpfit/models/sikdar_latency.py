@@ -25,7 +25,7 @@ cost nothing). 13, 16, 25, 27, 33, 38: E[TO] is in seconds, not in rounds; t_nl 
 m the second of M positions at random (the paper does not say). n_max (11) may exceed N: packets are lost that do not
 exist; `cap=True` limits it. `handshake=False` counts from the first data segment.
 
-**Validation** `tests/models/test_transfer_time.py`: `test_grid[sikdar_latency...]`, `[sikdar_tsl_rounds...]`; Tables I
+**Validation** `tests/models/test_model_values.py`: `test_grid[sikdar_latency...]`, `[sikdar_tsl_rounds...]`; Tables I
 to III within 27 %, 7 % on average, with To, Ts and t_dack that the paper does not print (`test_printed_value`), which
 is no evidence for these three.
 

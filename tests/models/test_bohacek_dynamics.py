@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.integrate import solve_ivp
 from transfer_values import FIRST, STEP, course
@@ -219,6 +219,7 @@ LOSS = st.floats(0, 1) | st.floats(-12, 0).map(lambda power: 10.0**power)
 
 
 @settings(max_examples=60, deadline=None)
+@example([1e-12, 1e-7, 1.0], [1.0, 0.002, 1, 1, 1, 1], 0.002, 1.0, "12", None)  # a window of a million falls to one
 @given(
     losses=st.lists(LOSS, min_size=1, max_size=6),
     gaps=st.lists(st.floats(1e-3, 3), min_size=6, max_size=6),
