@@ -11,3 +11,7 @@ class CaptureError(TcpfitError, OSError):
 
 class InvalidParameter(TcpfitError, ValueError):
     """An argument is outside its domain."""
+
+
+class PluginWarning(UserWarning):
+    """A model that another package registered cannot be used; the others can."""

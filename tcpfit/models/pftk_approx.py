@@ -39,7 +39,7 @@ class PFTKApprox(Model):
     """The approximate PFTK send rate.
 
     b: fixes the segments per ACK; None takes the measured column or 2. free: names of the parameters that `fit` fits
-    (b, rto), by default b.
+    (b, rto, w_max), by default b.
     """
 
     name = "pftk-approx"
@@ -61,7 +61,7 @@ class PFTKApprox(Model):
         Assumption("no-sack", "Reno's recovery: one loss per fast retransmit.", required=False),
         Assumption("no-reordering", "Duplicate ACKs mean loss.", required=False),
     )
-    fittable = {"b": (0.1, 10.0, 2.0), "rto": (1e-3, 300.0, 1.0)}
+    fittable = {"b": (0.1, 10.0, 2.0), "rto": (1e-3, 300.0, 1.0), "w_max": (1.0, 1e5, 32.0)}
 
     def __init__(self, *, b: float | None = None, free: Sequence[str] | None = None) -> None:
         self.b = b

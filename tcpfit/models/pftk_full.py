@@ -74,7 +74,7 @@ class PFTKFull(Model):
     """The full PFTK model.
 
     b: fixes the segments per ACK; None takes the measured column or 2. variant: "send" (segments sent) or "throughput"
-    (segments received). free: names of the parameters that `fit` fits (b, rto), by default b.
+    (segments received). free: names of the parameters that `fit` fits (b, rto, w_max), by default b.
     """
 
     name = "pftk-full"
@@ -100,7 +100,7 @@ class PFTKFull(Model):
         Assumption("no-reordering", "Duplicate ACKs mean loss.", required=False),
     )
     extensions = (Parameter("p_to", "1", "measured share of timeouts among loss indications", None, "p_to", high=1.0),)
-    fittable = {"b": (0.1, 10.0, 2.0), "rto": (1e-3, 300.0, 1.0)}
+    fittable = {"b": (0.1, 10.0, 2.0), "rto": (1e-3, 300.0, 1.0), "w_max": (1.0, 1e5, 32.0)}
     choices = {"variant": ("send", "throughput")}
 
     def __init__(self, *, b: float | None = None, variant: str = "send", free: Sequence[str] | None = None) -> None:
