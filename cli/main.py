@@ -14,6 +14,7 @@ import warnings
 import click
 
 import tcpfit
+from tcpfit.exceptions import PluginWarning
 
 from .analyze import analyze
 from .annotate import annotate
@@ -75,6 +76,8 @@ def run() -> None:
     """Entry point of the installed command."""
     if not debugging():
         warnings.simplefilter("ignore")  # those of libraries; tcpfit's own are in its output
+        warnings.simplefilter("always", PluginWarning)
+        warnings.showwarning = lambda message, *_, **__: complain(str(message))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold bytes that are no text
     try:

@@ -11,6 +11,8 @@ or a fit needs it.
 
 from __future__ import annotations
 
+from functools import cache
+
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models.base import Assumption, Model, Parameter
 from tcpfit.models.bohacek_dynamics import BohacekDynamics, Trajectory
@@ -26,6 +28,7 @@ from tcpfit.models.padhye_short import PadhyeShort
 from tcpfit.models.pftk_approx import PFTKApprox
 from tcpfit.models.pftk_full import PFTKFull
 from tcpfit.models.pftk_simple import PFTKSimple
+from tcpfit.models.plugins import load
 from tcpfit.models.reordering_goodput import ReorderingGoodput
 from tcpfit.models.sikdar_latency import SikdarRenoLatency, SikdarSackLatency, SikdarTahoeLatency
 from tcpfit.models.sikdar_reno import SikdarReno
@@ -68,14 +71,27 @@ __all__ = [
 ]
 
 
+@cache
+def _known() -> dict[str, type[Model]]:
+    """tcpfit's own models, then those of other packages."""
+    own = {cls.name: cls for cls in _CLASSES}
+    return own | {cls.name: cls for cls in load(own)}
+
+
 def catalogue() -> dict[str, Model]:
-    """Every model under its name, with its default conventions; new objects at each call."""
-    return {cls.name: cls() for cls in _CLASSES}
+    """Every model under its name, with its default conventions; new objects at each call.
+
+    Models of other packages (entry points of the group `tcpfit.models`) come last; one that cannot be used is left out
+    with a `tcpfit.exceptions.PluginWarning`, once.
+    """
+    return {name: cls() for name, cls in _known().items()}
 
 
 def get(name: str) -> Model:
     """The model of that name, with its default conventions."""
-    for cls in _CLASSES:
+    for cls in _CLASSES:  # without a look at other packages, where that is not needed
         if cls.name == name:
             return cls()
-    raise InvalidParameter(f"There is no model {name!r}; known are {', '.join(cls.name for cls in _CLASSES)}.")
+    if name in _known():
+        return _known()[name]()
+    raise InvalidParameter(f"There is no model {name!r}; known are {', '.join(_known())}.")

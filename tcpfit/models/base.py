@@ -350,7 +350,7 @@ def _arguments(cls: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(cls).parameters)
 
 
-def failure(name: str, package: str, error: Exception) -> str:
+def failure(name: str, package: str, error: BaseException) -> str:
     """The sentence for a plug-in that fails."""
     reason = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".: ")
     return f"model {name} of the package {package} failed and is left out ({reason})."
