@@ -22,6 +22,8 @@ from .compare import compare
 from .errors import complain, debugging, unexpected
 from .events import events
 from .explain import explain
+from .models import models
+from .predict import predict
 
 
 class Interrupted(click.ClickException):
@@ -70,6 +72,8 @@ main.add_command(annotate)
 main.add_command(compare)
 main.add_command(events)
 main.add_command(explain)
+main.add_command(models)
+main.add_command(predict)
 
 
 def run() -> None:
