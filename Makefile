@@ -64,9 +64,12 @@ ratchet: $(VENV)/built
 	$(BIN)/python tests/ratchet.py --tighten
 
 # Pages that are made from the code.
-docs: $(VENV)/built
+docs: $(VENV)/tools
 	$(BIN)/python docs/make_tables.py
 	$(BIN)/python docs/make_compare.py
+	$(BIN)/python docs/models/make_values.py
+	$(BIN)/python docs/models/make_figures.py
+	$(BIN)/python docs/models/make_pages.py
 
 # docs/accuracy.md, from captures with recorded truth: make accuracy GRADER=grade.py TRACES='dir dir'
 accuracy: $(VENV)/built

@@ -156,7 +156,7 @@ def test_the_table_of_a_sweep_fits(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     text = predict(capsys, *"--rtt 100ms --sweep p=1e-4:0.1:50".split())
     assert max(map(len, text.splitlines())) <= 80
-    assert "12 of 50 values; --format csv has all" in text
+    assert "20 of 50 values; --format csv has all" in text
     headings = " ".join(line for line in text.splitlines() if line.lstrip().startswith("p  "))
     assert all(name in headings for name in catalogue() if get(name).predicts == "throughput" and name[:4] == "pftk")
 

@@ -20,7 +20,7 @@ from tcpfit.models import Model, Parameter
 from tcpfit.models.base import Array
 from tcpfit.report import cards
 
-ROWS = 12
+ROWS = 20
 """Values of a sweep that the table shows; JSON and CSV have all."""
 
 SIZE = "size"
