@@ -188,10 +188,16 @@ def _table(header: bool = True, gap: int = 2) -> Table:
 
 
 def _sections(model: Model) -> tuple[list[str], dict[str, list[str]]]:
-    """The paragraphs of the module's docstring before its first heading, and those under each heading."""
-    doc = getattr(sys.modules.get(type(model).__module__), "__doc__", None) or ""
-    law, *parts = re.split(r"^\*\*(\w+)\*\*", doc, flags=re.MULTILINE)
-    return _paragraphs(law), {parts[i]: _paragraphs(parts[i + 1]) for i in range(0, len(parts), 2)}
+    """The paragraphs of the module's docstring before its first heading, and those under each heading; a heading that
+    it does not have comes from the module of the class that it derives from."""
+    law: list[str] = []
+    sections: dict[str, list[str]] = {}
+    for cls in type(model).__mro__[: type(model).__mro__.index(Model)]:
+        doc = getattr(sys.modules.get(cls.__module__), "__doc__", None) or ""
+        head, *parts = re.split(r"^\*\*(\w+)\*\*", doc, flags=re.MULTILINE)
+        law = law or _paragraphs(head)
+        sections = {parts[i]: _paragraphs(parts[i + 1]) for i in range(0, len(parts), 2)} | sections
+    return law, sections
 
 
 def _paragraphs(doc: str) -> list[str]:

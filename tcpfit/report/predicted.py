@@ -386,7 +386,7 @@ def number(value: float) -> str:
 
 
 def amount(value: float, unit: str) -> str:
-    """A value with its unit: 100 ms, 45 segments, none."""
+    """A value with its unit: 100 ms, 45 segments, 1 segment, none."""
     if np.isposinf(value):
         return "none"
     if np.isnan(value):
@@ -394,4 +394,6 @@ def amount(value: float, unit: str) -> str:
     if unit == "s":
         factor, name = next(((f, n) for f, n in ((1, "s"), (1e3, "ms")) if value * f >= 0.9995), (1e6, "us"))
         return f"{value * factor:.4g} {name}"
-    return f"{value:.4g}" if unit == "1" else f"{value:.6g} {unit}"
+    if unit == "1":
+        return f"{value:.4g}"
+    return f"{value:.6g} {unit.removesuffix('s') if value == 1 else unit}"
