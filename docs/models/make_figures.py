@@ -37,8 +37,8 @@ SHARED = [ROOT.parent / "shared" / name for name in ("traces", "traces-ns2")]
 MOST = 40
 """Flows of a capture that are kept, evenly over all."""
 
-BULK = 1000
-"""Data segments that a flow needs to say something of a throughput model."""
+SEGMENTS = {"throughput": 1000, "transfer-time": 10}
+"""Data segments that a flow needs: to be in a steady state, or to take longer than its first flight."""
 
 PRINTED = {  # model: rows of the reference values that a paper prints for it
     "newreno-full": ("parvez.tab4.row", "parvez.tab4.single"),
@@ -61,13 +61,14 @@ def measure(folders: list[Path]) -> list[Row]:
     for path, source, trace in captures(folders):
         analysis = tcpfit.analyze(path)
         segments = dict(analysis.flows.select("flow", "data_segments").iter_rows())
-        kept = set(sorted(segments)[:: -(-len(segments) // MOST) or 1])
+        long = sorted(flow for flow, count in segments.items() if count >= min(SEGMENTS.values()))
+        kept = set(long[:: -(-len(long) // MOST) or 1])
         models = catalogue()
         for row in analysis.ranking.iter_rows(named=True):
             model = models.get(row["model"])
             if model is None or row["log_ratio"] is None or row["flow"] not in kept:
                 continue
-            if model.predicts == "throughput" and segments[row["flow"]] < BULK:
+            if segments[row["flow"]] < SEGMENTS[model.predicts]:
                 continue
             predicted = row["predicted_time_s"] if model.predicts == "transfer-time" else row["predicted_bps"] / 1e6
             observed = predicted / np.exp(row["log_ratio"])
@@ -160,8 +161,8 @@ def scatter(alt: Any, points: list[Row], colour: Any, titles: tuple[str, str], t
     for applies in (True, False):
         part = [{key: point[key] for key in ("x", "y", "source")} for point in points if point["applies"] is applies]
         if part:
-            marks = alt.Chart(alt.InlineData(values=part)).mark_circle(size=26, opacity=0.85)
-            hollow = alt.Chart(alt.InlineData(values=part)).mark_point(size=26, strokeWidth=1.2, filled=False)
+            marks = alt.Chart(alt.InlineData(values=part)).mark_circle(size=26, opacity=0.85, aria=False)
+            hollow = alt.Chart(alt.InlineData(values=part)).mark_point(size=26, strokeWidth=1.2, aria=False)
             layers.append((marks if applies else hollow).encode(x=x, y=y, color=colour))
     return alt.layer(*layers).properties(
         width=260, height=260, title=alt.TitleParams(title, fontSize=11, fontWeight="normal", anchor="start")
