@@ -11,6 +11,7 @@ import click
 
 from tcpfit.exceptions import InvalidParameter
 
+from . import options
 from .quantities import quantity
 
 if TYPE_CHECKING:
@@ -24,7 +25,14 @@ UNITS = {"p": "1", "rtt": "s", "rto": "s", "b": "1", "w_max": "segments", "q": "
 
 @click.command(short_help="Predict rates and transfer times from parameters, with every model.")
 @click.option(
-    "--model", "names", metavar="NAME", multiple=True, default=("all",), show_default=True, help="A model. Repeatable."
+    "--model",
+    "names",
+    metavar="NAME",
+    multiple=True,
+    default=("all",),
+    show_default=True,
+    shell_complete=options.model_names,
+    help="A model. Repeatable.",
 )
 @click.option("--p", metavar="P", help="Loss rate, as each model counts it: 0.01 or 1%.")
 @click.option("--rtt", metavar="TIME", help="Round-trip time: 100ms.")
@@ -152,7 +160,7 @@ def _size(text: str | None, mss: float) -> float | None:
     value = quantity(text, "segments", mss, plain=False)
     if not 0 < value < math.inf:
         raise click.UsageError(f"--size {text}: a transfer has at least a byte, and an end")
-    return math.ceil(value)
+    return float(math.ceil(value))
 
 
 def _unit(models: list[Model], name: str) -> str | None:

@@ -200,6 +200,16 @@ def test_a_size_in_bytes_is_whole_segments(capsys):
     assert document["models"][0]["time_s"] == pytest.approx(44 / document["models"][0]["rate_segments_per_s"])
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    ["--p 1% --rtt inf --b 0", "--rtt 100ms --p 1e-300 --size 1e30B", "--p 1 --rtt 1ns --w-max none --set p_to=1"],
+)
+@pytest.mark.filterwarnings("error")
+def test_extremes_are_answered(capsys, arguments):
+    for form in ("table", "json", "csv"):
+        assert predict(capsys, *arguments.split(), "--format", form)
+
+
 def test_what_has_no_number_says_why(capsys):
     text = " ".join(predict(capsys, *"--model mathis --p 2 --rtt 100ms".split()).split())
     assert "mathis: outside its domain: p is 2, not 0 to 1" in text
@@ -221,6 +231,7 @@ def test_what_has_no_number_says_why(capsys):
         ("--p 1% --set nothing", ["--set nothing: write NAME=VALUE"]),
         ("--p 1% --set variant=best", ["variant is one of leading, exact"]),
         ("--p 1% --set free=b", ["no model has a convention 'free'"]),
+        ("--p 1% --rtt 1s --q 1% --set q_from=homogeneous", ["no model takes 'q'"]),
         ("--p 1% --size 64000", ["'64000' has no unit; write 64000B for bytes or 64000segments"]),
         ("--p 1% --size 0B", ["a transfer has at least a byte"]),
         ("--p 1% --size none", ["a transfer has at least a byte"]),

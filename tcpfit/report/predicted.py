@@ -98,7 +98,7 @@ def predict(
     A sweep over `size` varies that. A convention goes to the models that know its value. Raises `InvalidParameter` for
     a name that no model takes.
     """
-    chosen = list(models)
+    chosen = [_configured(model, conventions or {}) for model in models]
     points: dict[str, Array] = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
     lengths = None if size is None else np.asarray(float(size))
     if sweep is not None and sweep.name == SIZE:
@@ -106,7 +106,7 @@ def predict(
     elif sweep is not None:
         points[sweep.name] = sweep.values
     _known(chosen, points, conventions or {})
-    found = [_predict(model, points, sweep, lengths, conventions or {}) for model in chosen]
+    found = [_predict(model, points, sweep, lengths) for model in chosen]
     return Predictions(dict(given), dict(conventions or {}), sweep, size, mss, mss_given, found)
 
 
@@ -131,19 +131,17 @@ def _known(models: Sequence[Model], points: Mapping[str, Array], conventions: Ma
             raise InvalidParameter(f"{who} {verb} {name!r}; known are {', '.join(sorted(takes | has))}.")
 
 
-def _predict(
-    model: Model,
-    points: Mapping[str, Array],
-    sweep: Sweep | None,
-    size: Array | None,
-    conventions: Mapping[str, Any],
-) -> Prediction:
+def _configured(model: Model, conventions: Mapping[str, Any]) -> Model:
+    """The model with those of the conventions that it has and whose value it knows."""
     own = {
         name: value
         for name, value in conventions.items()
         if name in model.get_params() and value in model.choices.get(name, (value,))
     }
-    model = type(model)(**{**model.get_params(), **own})
+    return type(model)(**{**model.get_params(), **own})
+
+
+def _predict(model: Model, points: Mapping[str, Array], sweep: Sweep | None, size: Array | None) -> Prediction:
     shape = sweep.values.shape if sweep is not None else (1,)
     used: dict[str, Array] = {}
     origin: dict[str, str] = {}
@@ -361,7 +359,7 @@ def _defaults(predictions: Predictions) -> list[str]:
         if users:
             unit = next(p.unit for p in users[0].model.parameters if p.name == default.name)
             values = users[0].used[default.name]
-            shown = f"{amount(float(values[0]), unit)}, " if np.ptp(values) == 0 else ""
+            shown = f"{amount(float(values[0]), unit)}, " if np.all(values == values[0]) else ""
             notes.append(f"{default.name} was not given: {shown}{default.words}")
     groups: dict[tuple[str, float, str], list[str]] = {}
     for p in answered:
