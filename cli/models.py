@@ -6,9 +6,11 @@ import click
 
 from tcpfit.exceptions import InvalidParameter
 
+from . import options
+
 
 @click.command(short_help="List the models, or print all there is to say of one.")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=options.model_names)
 @click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
 )

@@ -49,6 +49,13 @@ class Kind(click.ParamType[str]):
         return str(value)
 
 
+def model_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of models for the shell to complete."""
+    from tcpfit.models import catalogue
+
+    return [name for name in catalogue() if name.startswith(incomplete)]
+
+
 def flow(help: str) -> Callable[[F], F]:
     """`--flow ID`, repeatable."""
     return click.option("--flow", "flows", type=int, metavar="ID", multiple=True, help=help)

@@ -119,3 +119,9 @@ def test_a_model_without_docstring_has_a_card_too(monkeypatch):
 
 def test_no_plugins_here():
     assert [] == load({})
+
+
+@pytest.mark.parametrize("words", ["tcpfit models pftk-", "tcpfit predict --model pftk-"])
+def test_names_are_completed(words):
+    environment = {"_TCPFIT_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
+    assert ["plain,pftk-simple", "plain,pftk-approx", "plain,pftk-full"] == tcpfit(env=environment).stdout.split()
