@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from tempfile import SpooledTemporaryFile
 from typing import TYPE_CHECKING
 
 import click
@@ -122,6 +121,8 @@ class _Printer:
         self._first = True
         self._document: Document | None = None
         if form == "json":
+            from tempfile import SpooledTemporaryFile
+
             from tcpfit.report.contract import Document
 
             self._document = Document(SpooledTemporaryFile(IN_MEMORY, mode="w+", encoding="utf-8"))

@@ -7,7 +7,7 @@ import re
 
 import click
 
-_QUANTITY = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|none)\s*([a-zµ%/]*)", re.IGNORECASE)
+QUANTITY = r"(?i)([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|none)\s*([a-zµ%/]*)"  # compiled at first use
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 BYTES = {"B": 1.0, "byte": 1.0, "bytes": 1.0} | {
@@ -35,7 +35,7 @@ def quantity(text: str, unit: str, mss: float, *, plain: bool = True) -> float:
 
     Without `plain` the text has to name its unit. Raises `click.UsageError` for what is no such quantity.
     """
-    match = _QUANTITY.fullmatch(text.strip())
+    match = re.fullmatch(QUANTITY, text.strip())
     kind, examples = KINDS.get(unit, (f"a number of {unit}", "0.4"))
     if match is None:
         raise click.UsageError(f"{text!r} is not {kind}; write {examples}")
