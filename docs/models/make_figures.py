@@ -56,6 +56,7 @@ Row = dict[str, Any]
 def measure(folders: list[Path]) -> list[Row]:
     """Every model's prediction of every flow of the captures taken at a sender, with what was observed."""
     import tcpfit
+    from tcpfit.ranking import rank
 
     rows: list[Row] = []
     for path, source, trace in captures(folders):
@@ -63,8 +64,9 @@ def measure(folders: list[Path]) -> list[Row]:
         segments = dict(analysis.flows.select("flow", "data_segments").iter_rows())
         long = sorted(flow for flow, count in segments.items() if count >= min(SEGMENTS.values()))
         kept = set(long[:: -(-len(long) // MOST) or 1])
-        models = catalogue()
-        for row in analysis.ranking.iter_rows(named=True):
+        models = catalogue()  # all of them, also any that the ranking leaves out by default
+        ranking, _ = rank(analysis.flows, analysis.events, analysis.rounds, analysis.parameters, models)
+        for row in ranking.iter_rows(named=True):
             model = models.get(row["model"])
             if model is None or row["log_ratio"] is None or row["flow"] not in kept:
                 continue
@@ -100,7 +102,7 @@ def flows() -> list[Row]:
 def caption(rows: list[Row]) -> str:
     """What the flows of one model say, in a sentence or two."""
     if not rows:
-        return "No flow at hand has all its parameters."
+        return "No flow at hand has all the parameters that it needs."
     ratios = np.log([row["predicted"] / row["observed"] for row in rows if row["applicable"]])
     if not ratios.size:
         return f"Its assumptions hold on none of the {len(rows)} flows that it has a value for."
@@ -152,11 +154,15 @@ def scatter(alt: Any, points: list[Row], colour: Any, titles: tuple[str, str], t
     values = [value for point in points for value in (point["x"], point["y"])]
     low, high = min(values) / 1.3, max(values) * 1.3
     scale = alt.Scale(type="log", domain=[low, high], nice=False)
-    x, y = alt.X("x:Q", title=titles[0], scale=scale), alt.Y("y:Q", title=titles[1], scale=scale)
+    axis = alt.Axis(tickCount=5, grid=False)
+    x = alt.X("x:Q", title=titles[0], scale=scale, axis=axis)
+    y = alt.Y("y:Q", title=titles[1], scale=scale, axis=axis)
     ends = [{"x": end, "y": end / 1.25, "y2": end * 1.25} for end in (low, high)]
     line = alt.Chart(alt.InlineData(values=ends))
     band = line.mark_area(color="#dfe6ee", clip=True).encode(x=x, y=y, y2="y2:Q")
-    equal = line.mark_line(color="#8a8a8a", strokeWidth=1).encode(x=x, y=alt.Y("x:Q", title=titles[1], scale=scale))
+    equal = line.mark_line(color="#8a8a8a", strokeWidth=1).encode(
+        x=x, y=alt.Y("x:Q", title=titles[1], scale=scale, axis=axis)
+    )
     layers = [band, equal]
     for applies in (True, False):
         part = [{key: point[key] for key in ("x", "y", "source")} for point in points if point["applies"] is applies]
