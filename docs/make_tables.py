@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from tcpfit import schema
+from tcpfit.parameters.episodes import EPISODES
 from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES
 from tcpfit.parameters.gilbert import INDEPENDENCE
 from tcpfit.parameters.table import NAMES, PARAMETERS
@@ -24,6 +25,7 @@ ABOUT = {
     "rounds": "A row per round trip of a flow.",
     "segments": "A row per TCP segment; what readers hand to the engine.",
     "parameters": "A row per flow and parameter.",
+    "episodes": "A row per flow and recovery or timeout, of `tcpfit.parameters.episodes`.",
     "loss_events": "A row per flow and loss event, of `tcpfit.parameters.loss_events`.",
     "independence": "A row per flow, of `tcpfit.parameters.independence`.",
     "ranking": "A row per flow and model.",
@@ -32,6 +34,7 @@ ABOUT = {
 
 TABLES = dict(schema.TABLES) | {
     "parameters": PARAMETERS,
+    "episodes": EPISODES,
     "loss_events": LOSS_EVENTS,
     "independence": INDEPENDENCE,
     "ranking": RANKING,

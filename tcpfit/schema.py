@@ -287,6 +287,18 @@ EVENTS = (
         "",
         "of a reordering: its number among the data segments that arrived, from 1, copies left out; null otherwise and at the sender",
     ),
+    Column(
+        "end_ns",
+        I64,
+        "ns",
+        "of a recovery or timeout: when its episode ended, by the ACK of all that was outstanding at its start, by a timeout, or by an ACK that took it back; null otherwise",
+    ),
+    Column(
+        "flight_after",
+        F64,
+        "segments",
+        "of a recovery or timeout: data outstanding at the end of its episode; `flight` is that at its start",
+    ),
 )
 
 ROUNDS = (

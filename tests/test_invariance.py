@@ -15,7 +15,7 @@ from tcpfit.schema import polars_schema
 SAMPLES = sorted((Path(__file__).parent.parent / "sample-traces").glob("*.pcap*"))
 LONG = [path for path in SAMPLES if path.name.startswith(("newreno-loss", "sack-loss", "cubic", "bursty-loss", "ipv6"))]
 MODULUS = 1 << 32
-TIMES = {"flows": ["first_ns", "last_ns"], "events": ["time_ns"], "rounds": ["start_ns", "end_ns"]}
+TIMES = {"flows": ["first_ns", "last_ns"], "events": ["time_ns", "end_ns"], "rounds": ["start_ns", "end_ns"]}
 
 
 @cache

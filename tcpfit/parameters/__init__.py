@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.parameters import burst, gilbert, growth, growth_rate, loss_rate, reorder, rtt, tfrc, timeout, window
+from tcpfit.parameters.episodes import EPISODES, episodes
 from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES, loss_events
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.gilbert import INDEPENDENCE, independence
@@ -18,6 +19,7 @@ from tcpfit.parameters.intervals import Estimate
 from tcpfit.parameters.table import NAME, NAMES, PARAMETERS
 
 __all__ = [
+    "EPISODES",
     "FAMILIES",
     "INDEPENDENCE",
     "LOSS_EVENTS",
@@ -25,6 +27,7 @@ __all__ = [
     "NAMES",
     "PARAMETERS",
     "RULES",
+    "episodes",
     "estimate",
     "estimates",
     "families",

@@ -126,6 +126,34 @@ pub struct EventRow {
     pub replayed_rfc_s: Option<f64>,
     pub order: Option<u64>,
     pub arrival: Option<u64>,
+    pub end_ns: Option<i64>,
+    pub flight_after: Option<f64>,
+}
+
+impl EventRow {
+    /// What an event has of the columns that are not its own: `EventRow { flow, time_ns, ..EventRow::NONE }`.
+    pub const NONE: Self = Self {
+        flow: 0,
+        time_ns: 0,
+        kind: Kind::Retransmission,
+        reason: Reason::Unknown,
+        left: 0,
+        right: 0,
+        frame: None,
+        cause_frame: None,
+        segments: 0,
+        flight: 0.0,
+        phase: Phase::Open,
+        confidence: 0.0,
+        value: None,
+        timeout_follows: None,
+        replayed_s: None,
+        replayed_rfc_s: None,
+        order: None,
+        arrival: None,
+        end_ns: None,
+        flight_after: None,
+    };
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -47,7 +47,8 @@ pub struct Episodes {
     pub phase: Phase,
     /// RFC 6582's recover: highest byte sent when the episode began.
     pub recover: u64,
-    opened: Option<Opened>,
+    /// The recovery or timeout under way, given out when it ends.
+    opened: Option<Box<EventRow>>,
     /// Transmission order when the episode began.
     order: u64,
     /// Left edge at the last expiry, and how many expiries it has seen.
@@ -62,17 +63,6 @@ pub struct Episodes {
     pub recoveries: u64,
     pub timeouts: u64,
     pub probes: u64,
-}
-
-#[derive(Clone, Debug)]
-struct Opened {
-    time_ns: i64,
-    frame: u64,
-    cause_frame: u64,
-    left: u64,
-    reason: Reason,
-    flight: f64,
-    resent: u32,
 }
 
 impl Default for Episodes {
@@ -192,13 +182,14 @@ impl Sender {
             Reason::Tlp => self.on_probe(sent, &question, sink),
             Reason::FastDupthresh | Reason::FastRack | Reason::EarlyRetransmit => {
                 self.close_episode(sent.time_ns, false, sink);
-                self.open_episode(Phase::Recovery, sent, &question, reason);
+                let row = self.recovery(sent, &question, reason);
+                self.open_episode(Phase::Recovery, row);
                 self.episodes.recoveries += 1;
             }
             _ => {}
         }
-        if let Some(opened) = &mut self.episodes.opened {
-            opened.resent += segments(sent.right - sent.left, self.smss);
+        if let Some(recovery) = self.episodes.opened.as_mut().filter(|row| row.kind == Kind::Recovery) {
+            recovery.segments += segments(sent.right - sent.left, self.smss);
         }
         self.resend_event(sent, Some(&question), reason, sink);
         reason
@@ -361,24 +352,31 @@ impl Sender {
         }
     }
 
-    fn open_episode(&mut self, phase: Phase, sent: &Sent, q: &Question, reason: Reason) {
-        let flight = if self.duplicate_acks > 0 {
-            self.undisturbed_flight
-        } else {
-            self.flight()
-        };
+    fn open_episode(&mut self, phase: Phase, row: EventRow) {
         self.episodes.phase = phase;
         self.episodes.recover = self.nxt;
         self.episodes.order = self.order;
-        self.episodes.opened = Some(Opened {
+        self.episodes.opened = Some(Box::new(row));
+    }
+
+    fn recovery(&self, sent: &Sent, q: &Question, reason: Reason) -> EventRow {
+        EventRow {
+            flow: self.flow,
             time_ns: sent.time_ns,
-            frame: sent.frame,
-            cause_frame: q.last.frame,
-            left: sent.left,
+            kind: Kind::Recovery,
             reason,
-            flight,
-            resent: 0,
-        });
+            left: offset(sent.left),
+            frame: frame(sent.frame),
+            cause_frame: frame(q.last.frame),
+            flight: if self.duplicate_acks > 0 {
+                self.undisturbed_flight
+            } else {
+                self.flight()
+            },
+            phase: Phase::Recovery,
+            confidence: 0.9,
+            ..EventRow::NONE
+        }
     }
 
     fn on_timeout(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
@@ -402,7 +400,7 @@ impl Sender {
         let backed_off = f64::from(self.episodes.backoff.min(LARGEST_BACKOFF)).exp2();
         let replayed = self.rtt.srtt_s > 0.0;
         self.episodes.doublings = (self.episodes.doublings + 1).min(MOST_DOUBLINGS);
-        sink.event(EventRow {
+        let row = EventRow {
             flow: self.flow,
             time_ns: sent.time_ns,
             kind: Kind::Timeout,
@@ -422,14 +420,12 @@ impl Sender {
                 0.95
             },
             value: Some(q.timer_s),
-            timeout_follows: None,
             replayed_s: replayed.then(|| self.rtt.rto_s() * backed_off),
             replayed_rfc_s: replayed.then(|| self.rtt.rfc_rto_s() * backed_off),
-            order: None,
-            arrival: None,
-        });
+            ..EventRow::NONE
+        };
         self.close_episode(sent.time_ns, true, sink);
-        self.open_episode(Phase::Loss, sent, q, Reason::Rto);
+        self.open_episode(Phase::Loss, row);
     }
 
     fn on_probe(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
@@ -449,11 +445,7 @@ impl Sender {
             phase: self.episodes.phase,
             confidence: if q.head { 0.7 } else { 0.9 },
             value: Some(q.timer_s),
-            timeout_follows: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
-            order: None,
-            arrival: None,
+            ..EventRow::NONE
         });
     }
 
@@ -475,11 +467,7 @@ impl Sender {
             phase: self.episodes.phase,
             confidence: if reason == Reason::Unknown { 0.0 } else { 0.9 },
             value: q.map(|q| (sent.time_ns - q.last.time_ns) as f64 / 1e9),
-            timeout_follows: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
-            order: None,
-            arrival: None,
+            ..EventRow::NONE
         });
     }
 
@@ -497,35 +485,21 @@ impl Sender {
         }
     }
 
-    /// Ends the episode under way and gives out a recovery; `broken` says that a timeout ended it.
+    /// Ends the episode under way and gives it out; `broken` says that a timeout ended it.
     pub fn close_episode(&mut self, time_ns: i64, broken: bool, sink: &mut dyn Sink) {
-        let phase = std::mem::replace(&mut self.episodes.phase, Phase::Open);
-        let Some(opened) = self.episodes.opened.take() else {
+        self.episodes.phase = Phase::Open;
+        let Some(mut row) = self.episodes.opened.take() else {
             return;
         };
-        if phase != Phase::Recovery {
-            return;
+        let end_ns = time_ns.max(row.time_ns);
+        row.end_ns = Some(end_ns);
+        row.flight_after = Some(self.flight()).filter(|flight| !flight.is_nan());
+        if row.kind == Kind::Recovery {
+            row.right = offset(self.episodes.recover);
+            row.value = Some((end_ns - row.time_ns) as f64 / 1e9);
+            row.timeout_follows = Some(broken);
         }
-        sink.event(EventRow {
-            flow: self.flow,
-            time_ns: opened.time_ns,
-            kind: Kind::Recovery,
-            reason: opened.reason,
-            left: offset(opened.left),
-            right: offset(self.episodes.recover),
-            frame: frame(opened.frame),
-            cause_frame: frame(opened.cause_frame),
-            segments: opened.resent,
-            flight: opened.flight,
-            phase,
-            confidence: 0.9,
-            value: Some((time_ns - opened.time_ns).max(0) as f64 / 1e9),
-            timeout_follows: Some(broken),
-            replayed_s: None,
-            replayed_rfc_s: None,
-            order: None,
-            arrival: None,
-        });
+        sink.event(*row);
     }
 }
 

@@ -391,12 +391,7 @@ impl Fates {
             flight: 0.0,
             phase: Phase::Open,
             confidence,
-            value: None,
-            timeout_follows: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
-            order: None,
-            arrival: None,
+            ..EventRow::NONE
         });
     }
 

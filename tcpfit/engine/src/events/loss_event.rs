@@ -46,11 +46,8 @@ impl Loss {
             confidence: self.confidence,
             // in a flow of which one direction is missing neither is known
             value: (!self.flight.is_nan()).then_some(self.rtt_s),
-            timeout_follows: None,
             order: Some(self.order),
-            arrival: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
+            ..EventRow::NONE
         }
     }
 }
@@ -122,10 +119,8 @@ impl LossEvents {
             value: Some((event.last_ns - event.first.time_ns) as f64 / 1e9),
             // without ACKs not every timer shows
             timeout_follows: (!event.first.flight.is_nan()).then_some(event.timeout),
-            replayed_s: None,
-            replayed_rfc_s: None,
             order: Some(event.first.order),
-            arrival: None,
+            ..EventRow::NONE
         });
     }
 }

@@ -248,17 +248,12 @@ impl Marks {
             left: offset(left),
             right: offset(right),
             frame: Some(frame),
-            cause_frame: None,
             segments: 1,
             flight: state.flight,
             phase: state.phase,
             confidence: 1.0,
             value: Some(0.0),
-            timeout_follows: None,
-            replayed_rfc_s: None,
-            replayed_s: None,
-            order: None,
-            arrival: None,
+            ..EventRow::NONE
         }
     }
 }

@@ -107,11 +107,8 @@ impl Reordering {
             phase: Phase::Open,
             confidence: late.confidence,
             value: Some(late.late_s),
-            timeout_follows: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
-            order: None,
             arrival: late.arrival,
+            ..EventRow::NONE
         });
         match &mut self.open {
             Some(event)
@@ -149,11 +146,7 @@ impl Reordering {
             phase: Phase::Open,
             confidence: event.first.confidence.min(event.last.confidence),
             value: Some(event.last.late_s),
-            timeout_follows: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
-            order: None,
-            arrival: None,
+            ..EventRow::NONE
         });
     }
 }

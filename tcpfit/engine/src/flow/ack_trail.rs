@@ -383,11 +383,7 @@ impl AckTrail {
             phase: Phase::Open,
             confidence: 1.0,
             value: Some((time_ns - start_ns) as f64 / 1e9),
-            timeout_follows: None,
-            arrival: None,
-            order: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
+            ..EventRow::NONE
         });
     }
 

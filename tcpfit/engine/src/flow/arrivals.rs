@@ -284,12 +284,7 @@ impl Arrivals {
             flight: sender.flight(),
             phase: sender.phase(),
             confidence: 0.95,
-            value: None,
-            timeout_follows: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
-            order: None,
-            arrival: None,
+            ..EventRow::NONE
         });
     }
 

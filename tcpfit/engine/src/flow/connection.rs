@@ -370,11 +370,7 @@ impl Connection {
                 phase: Phase::Open,
                 confidence: 0.95,
                 value: Some(*since_s),
-                timeout_follows: None,
-                replayed_s: None,
-                replayed_rfc_s: None,
-                order: None,
-                arrival: None,
+                ..EventRow::NONE
             });
         }
     }
@@ -811,16 +807,12 @@ impl Flow {
             right: offset(passing.right),
             frame: Some(passing.frame),
             cause_frame: Some(earlier.frame),
-            order: None,
-            arrival: None,
             segments: 0,
             flight: self.sender.flight(),
             phase: self.sender.phase(),
             confidence: 0.9,
             value: Some((passing.time_ns - earlier.time_ns) as f64 / 1e9),
-            timeout_follows: None,
-            replayed_rfc_s: None,
-            replayed_s: None,
+            ..EventRow::NONE
         });
     }
 
@@ -861,17 +853,11 @@ impl Flow {
             left: offset(passing.left),
             right: offset(passing.right),
             frame: Some(passing.frame),
-            cause_frame: None,
             segments: u32::from(passing.right > passing.left),
             flight: self.sender.flight(),
             phase: self.sender.phase(),
             confidence: 0.9,
-            value: None,
-            timeout_follows: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
-            order: None,
-            arrival: None,
+            ..EventRow::NONE
         });
     }
 
@@ -955,11 +941,7 @@ impl Flow {
             phase: self.sender.phase(),
             confidence: 1.0,
             value: Some((time_ns - start_ns) as f64 / 1e9),
-            timeout_follows: None,
-            replayed_s: None,
-            replayed_rfc_s: None,
-            order: None,
-            arrival: None,
+            ..EventRow::NONE
         });
     }
 

@@ -93,17 +93,11 @@ fn rows_are_sorted_however_they_were_settled() {
         left: 1,
         right: 2,
         frame,
-        cause_frame: None,
         segments: 1,
         flight: 2.0,
         phase: Phase::Open,
         confidence: 1.0,
-        value: None,
-        timeout_follows: None,
-        replayed_s: None,
-        replayed_rfc_s: None,
-        order: None,
-        arrival: None,
+        ..EventRow::NONE
     };
     let rows: Vec<_> = (0..40_000)
         .map(|i| event(i % 3, i64::from(i % 7), Some(u64::from(i))))

@@ -130,6 +130,8 @@ table!(EventRow, |row| {
     replayed_rfc_s: f64 = row.replayed_rfc_s,
     order: u64 = row.order,
     arrival: u64 = row.arrival,
+    end_ns: i64 = row.end_ns,
+    flight_after: f64 = row.flight_after,
 });
 
 table!(RoundRow, |row| {
