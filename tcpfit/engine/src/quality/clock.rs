@@ -58,6 +58,8 @@ pub struct Clock {
 
 /// Queues that are read in turn disorder packets by less, which does not matter.
 const DISORDER_NS: i64 = 100_000;
+/// Moved times end here, years after the last one that a pcap record can hold: differences of times must not overflow.
+const LATEST_NS: i64 = 4_500_000_000_000_000_000;
 /// Steps told one by one.
 const TOLD: usize = 3;
 
@@ -75,7 +77,8 @@ impl Clock {
     }
 
     fn time_ns(&self, segment: &Segment) -> i64 {
-        segment.time_ns.saturating_add(self.moved_ns)
+        let time_ns = segment.time_ns.saturating_add(self.moved_ns);
+        time_ns.clamp(-LATEST_NS, LATEST_NS)
     }
 
     /// Takes a segment that may not be followed as it is; `ahead_ns` is what its host's clock says.
@@ -89,7 +92,7 @@ impl Clock {
         if self.held.len() == 1 && (-STEP_NS..STEP_NS).contains(&since_ns) {
             return Verdict::Release;
         }
-        if let Some(ahead_ns) = ahead_ns.map(|ahead_ns| ahead_ns + self.moved_ns) {
+        if let Some(ahead_ns) = ahead_ns.map(|ahead_ns| ahead_ns.saturating_add(self.moved_ns)) {
             let host = (segment.src, segment.sport);
             self.witnesses.retain(|witness| witness.host != host);
             self.witnesses.push(Witness { host, ahead_ns });
@@ -236,6 +239,24 @@ mod tests {
         clock.end();
         times.extend(clock.release().iter().map(|s| s.time_ns / 1_000_000));
         (times, clock)
+    }
+
+    #[test]
+    fn absurd_times_stay_within_bounds() {
+        // forward to the end of a pcap's time and back, again and again: each way back moves what follows
+        let last_ms = 4_294_967_295_000;
+        let packets: Vec<_> = (0..40 * HELD as i64)
+            .map(|n| (n / (2 * HELD as i64) % 2 * last_ms + n, 1 + (n % 2) as u8, None))
+            .collect();
+        let (times, clock) = run(&packets);
+        assert_eq!(times.len(), packets.len());
+        assert!(times.windows(2).all(|pair| pair[0] <= pair[1]));
+        assert!(clock.steps_seen > 2, "{} steps", clock.steps_seen);
+        assert!(
+            *times.last().unwrap() <= LATEST_NS / 1_000_000 + 3_600_000,
+            "{:?}",
+            times.last()
+        );
     }
 
     #[test]
