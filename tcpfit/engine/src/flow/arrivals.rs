@@ -437,7 +437,8 @@ impl Arrivals {
     /// `count` skipped identifications that no new data explain: resends that were lost again.
     fn lost_resends(&mut self, count: usize, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         for _ in 0..count {
-            self.lost_resend(passing.left, passing.time_ns, passing, sender, sink);
+            let time_ns = sender.fast_retransmit_ns(passing.time_ns);
+            self.lost_resend(passing.left, time_ns, passing, sender, sink);
         }
     }
 
@@ -644,6 +645,17 @@ impl Sender {
         let below = sacked.map_or(head.right, |u| u.left);
         let holes = self.board.units.iter().take_while(|u| u.left < below);
         (holes.filter(|u| !u.seen() && u.resent.is_none()).count(), below)
+    }
+
+    /// When a resend was sent of which is known that it came after what passed last and before `until_ns`: the first of an
+    /// episode at the third duplicate ACK (RFC 5681, 3.2), others as late as can be.
+    fn fast_retransmit_ns(&self, until_ns: i64) -> i64 {
+        let asked = self.phase() == Phase::Open && self.duplicate_acks >= DUPTHRESH;
+        if asked && self.third_ns > self.last_sent_ns {
+            self.third_ns.min(until_ns)
+        } else {
+            until_ns
+        }
     }
 
     /// A resend of `left` would be the first of an episode.
