@@ -6,13 +6,13 @@
 //! a counter of the connection, the TCP timestamp (a segment with an older TSval than the newest data was sent before
 //! it), and time (an answer to a duplicate ACK needs a round trip).
 
-use crate::events::cause::{DUPTHRESH, SHORTEST_TIMER_S};
+use crate::events::cause::SHORTEST_TIMER_S;
 use crate::events::reordering::Late;
 use crate::flow::ip_id::{IpId, Place};
-use crate::flow::scoreboard::{segments, Unit};
+use crate::flow::scoreboard::segments;
 use crate::flow::sender::{Sender, Sent};
 use crate::flow::sequence::{before, offset};
-use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
+use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
 use std::collections::VecDeque;
 
 /// Missing transmissions remembered; older ones are lost for good.
@@ -30,17 +30,17 @@ const LARGEST_GAP: u32 = 1000;
 
 /// A transmission that was made and has not come by.
 #[derive(Clone, Copy, Debug)]
-struct Missing {
+pub struct Missing {
     /// Its IP identification (unwrapped), where known.
-    index: Option<i64>,
-    order: u64,
-    left: u64,
+    pub index: Option<i64>,
+    pub order: u64,
+    pub left: u64,
     /// When its absence showed, the frame that showed it, and arrivals until then.
-    time_ns: i64,
+    pub time_ns: i64,
     /// When the hole that it belongs to was sent, as far as was guessed.
-    hole_ns: i64,
-    frame: u64,
-    arrivals: u64,
+    pub hole_ns: i64,
+    pub frame: u64,
+    pub arrivals: u64,
 }
 
 /// A silence before a segment.
@@ -596,157 +596,4 @@ enum Verdict {
     Late(Reason, f64),
     Again,
     Unclear,
-}
-
-impl Sender {
-    /// Data the sender most likely sent again in a resend nobody saw: the lowest range that has not arrived and was not
-    /// resent yet below `before` (SACK senders walk through the holes), otherwise the lowest one.
-    fn likely_resend(&self, below: u64) -> Option<(u64, u64)> {
-        let units = self.board.units.iter().take_while(|u| u.left < below);
-        let range = |u: &Unit| (u.left, u.right);
-        if self.phase() == Phase::Loss && !self.sack {
-            // after the timer all that is outstanding is sent again, one after the other (RFC 5681, 3.1)
-            if let Some(unit) = units.clone().find(|u| !self.episodes.has_resent(u)) {
-                return Some(range(unit));
-            }
-        }
-        let mut missing = units.clone().filter(|u| !u.seen());
-        let in_turn = missing.clone().find(|u| self.sack && u.resent.is_none());
-        in_turn.or_else(|| missing.next()).map(range)
-    }
-
-    /// Resends of the head, at `left`, and of holes above it that duplicate ACKs or SACK blocks had asked for (RFC 5681,
-    /// 3.2; RFC 6675, 5) and that have not been seen.
-    fn asked_for(&self, left: u64) -> (usize, u64) {
-        let head = self
-            .board
-            .units
-            .front()
-            .filter(|u| u.left == left && u.resent.is_none());
-        if self.phase() == Phase::Loss && !self.sack {
-            // partial ACKs after the timer let go what was outstanding then, one after the other (RFC 5681, 3.1)
-            let again = self
-                .board
-                .units
-                .iter()
-                .filter(|u| !self.episodes.has_resent(u) && u.left < self.episodes.recover);
-            return (again.count(), self.nxt);
-        }
-        let Some(head) = head.filter(|_| self.phase() == Phase::Open) else {
-            return (0, left);
-        };
-        if !self.sack {
-            return (usize::from(self.duplicate_acks >= DUPTHRESH), head.right);
-        }
-        if self.sacked < DUPTHRESH {
-            return (0, left);
-        }
-        let sacked = self.board.units.iter().rev().find(|u| u.sacked_ns != 0);
-        let below = sacked.map_or(head.right, |u| u.left);
-        let holes = self.board.units.iter().take_while(|u| u.left < below);
-        (holes.filter(|u| !u.seen() && u.resent.is_none()).count(), below)
-    }
-
-    /// When a resend was sent of which is known that it came after what passed last and before `until_ns`: the first of an
-    /// episode at the third duplicate ACK (RFC 5681, 3.2), others as late as can be.
-    fn fast_retransmit_ns(&self, until_ns: i64) -> i64 {
-        let asked = self.phase() == Phase::Open && self.duplicate_acks >= DUPTHRESH;
-        if asked && self.third_ns > self.last_sent_ns {
-            self.third_ns.min(until_ns)
-        } else {
-            until_ns
-        }
-    }
-
-    /// A resend of `left` would be the first of an episode.
-    fn opens_recovery(&self, left: u64) -> bool {
-        let head = self.board.units.front().filter(|u| u.left == left);
-        self.phase() == Phase::Open && head.is_some_and(|u| u.resent.is_none())
-    }
-
-    /// The lowest unit outstanding.
-    fn head(&self) -> Option<(u64, u64)> {
-        self.board.units.front().map(|u| (u.left, u.right))
-    }
-
-    /// The guess that the transmission `order` carried the range at `left` was wrong.
-    fn forget(&mut self, order: u64, left: u64) {
-        let n = self.board.find(left);
-        if let Some(resent) = self.board.units.get_mut(n).and_then(|u| u.resent.as_mut()) {
-            resent.retain(|t| t.order != order || t.seen);
-            if resent.is_empty() {
-                self.board.units[n].resent = None;
-            }
-        }
-    }
-
-    /// When the hole was sent that the data at `left`, not seen so far, belong to.
-    fn hole_ns(&self, left: u64) -> Option<i64> {
-        let unit = self.board.units.get(self.board.find(left)).filter(|u| !u.seen())?;
-        Some(unit.first.time_ns)
-    }
-
-    /// Data of the hole sent then have still not come.
-    fn hole_is_open(&self, hole_ns: i64) -> bool {
-        self.board.units.iter().any(|u| !u.seen() && u.first.time_ns == hole_ns)
-    }
-
-    /// Data of the hole that `missing` is one of the packets of, but cut in other pieces than was guessed: their first
-    /// transmission has come. False where the data are not of that hole, or had come before.
-    fn fill(&mut self, missing: &Missing, sent: Sent) -> bool {
-        let same_hole = |unit: &Unit| !unit.seen() && unit.first.time_ns == missing.hole_ns;
-        let units = self.board.cut(sent.left, sent.right);
-        if units.is_empty() || !self.board.units.range(units.clone()).all(same_hole) {
-            return false;
-        }
-        for unit in self.board.units.range_mut(units) {
-            unit.first.seen = true;
-            unit.first.frame = sent.frame;
-            unit.first.order = missing.order;
-            unit.first.tsval = sent.tsval;
-            unit.first.ip_id = sent.ip_id;
-        }
-        true
-    }
-
-    /// A packet without data says that nothing at or above `left` had been sent: what was guessed there was wrong.
-    fn retract(&mut self, left: u64) {
-        while let Some(unit) = self.board.units.back().filter(|u| u.right > left && !u.seen()) {
-            let right = unit.left.max(left);
-            self.outstanding = self.outstanding.saturating_sub(segments(unit.right - right, self.smss));
-            self.nxt = right;
-            if unit.left < left {
-                self.board.split(left);
-            }
-            self.board.units.pop_back();
-        }
-    }
-
-    /// No copy of the data at `left` has been seen, as far as is remembered.
-    fn first_copy(&self, left: u64) -> bool {
-        self.board.units.get(self.board.find(left)).is_some_and(|u| !u.seen())
-    }
-
-    fn seen_before(&self, left: u64, right: u64) -> bool {
-        left < self.una || {
-            let first = self.board.units.partition_point(|u| u.right <= left);
-            self.board
-                .units
-                .iter()
-                .skip(first)
-                .take_while(|u| u.left < right)
-                .any(|u| u.seen())
-        }
-    }
-
-    /// The capture has no data up to `left`: nothing is known of them.
-    fn skip_to(&mut self, left: u64) {
-        while let Some(unit) = self.board.units.pop_front() {
-            self.fates.on_undelivered(unit);
-        }
-        self.outstanding = 0;
-        self.sacked = 0;
-        self.una = left;
-        self.nxt = left;
-    }
 }

@@ -4,6 +4,8 @@ pub mod ack_delay;
 pub mod ack_trail;
 pub mod arrivals;
 pub mod connection;
+pub mod direction;
+pub mod guesses;
 pub mod ip_id;
 pub mod rounds;
 pub mod rtt;

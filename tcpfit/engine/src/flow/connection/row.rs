@@ -1,0 +1,137 @@
+//! The row of a flow, when its connection ends.
+
+use super::Connection;
+use crate::flow::direction::Flow;
+use crate::flow::vantage::Position;
+use crate::rows::{Feedback, FlowRow, Vantage};
+
+impl Connection {
+    /// What the connection knows of a flow whose data are not in the capture.
+    pub(super) fn trail_row(&self, end: usize, known: FlowRow) -> FlowRow {
+        let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
+        let scales = self.offered_scales(1 - end);
+        let segments = |w: u16| {
+            scales
+                .exact()
+                .map(|k| (u64::from(w) << k) as f64 / f64::from(known.smss_bytes))
+        };
+        FlowRow {
+            connection: self.number,
+            window_scale: scales.exact(),
+            window_scale_low: scales.low,
+            window_scale_high: scales.high,
+            rwnd_max: peer.window.and_then(|(_, most)| segments(most)),
+            rwnd_min: peer.window.and_then(|(least, _)| segments(least)),
+            src: own.address,
+            src_port: own.port,
+            dst: peer.address,
+            dst_port: peer.port,
+            closed: self.closed(),
+            ..known
+        }
+    }
+
+    pub(super) fn row(&self, end: usize, flow: &Flow) -> FlowRow {
+        let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
+        let position = self.position.unwrap_or(Position::UNKNOWN);
+        let syns = own.syn.zip(peer.syn);
+        let offered = self.offered_scales(1 - end);
+        let scales = flow.scale.as_ref().map_or(offered, |scale| scale.range());
+        let scale = scales.exact();
+        let sender = &flow.sender;
+        let scaled = |w: u16| scale.map(|k| (u64::from(w) << k) as f64 / f64::from(sender.smss));
+        let (arrivals, fates, totals, rtt) = (&flow.arrivals, &sender.fates, &sender.totals, &sender.rtt);
+        let (lost, marks) = (fates.lost, &sender.marks);
+        FlowRow {
+            flow: sender.flow,
+            connection: self.number,
+            src: own.address,
+            src_port: own.port,
+            dst: peer.address,
+            dst_port: peer.port,
+            first_ns: if flow.first_ns == 0 {
+                flow.last_ns
+            } else {
+                flow.first_ns
+            },
+            last_ns: flow.last_ns.max(flow.first_ns),
+            vantage: sender.vantage,
+            vantage_confidence: position.confidence,
+            vantage_fraction: position.fraction(end),
+            handshake_rtt_s: position.round_trip_s().filter(|_| syns.is_some()),
+            mss_bytes: syns.and_then(|_| flow.smss_known.then_some(sender.smss)),
+            smss_bytes: sender.smss,
+            window_scale: offered.exact(),
+            window_scale_low: scales.low,
+            window_scale_high: scales.high,
+            sack_permitted: match syns {
+                Some((a, b)) => Some(a.sack_permitted && b.sack_permitted),
+                None => sender.sack.then_some(true),
+            },
+            timestamps: flow.timestamps,
+            ecn: marks.feedback.map(|feedback| feedback != Feedback::None),
+            ecn_feedback: marks.feedback,
+            offload: flow.offload,
+            stamp_tick_s: (own.stamps.tick_ns > 0).then_some(own.stamps.tick_ns as f64 / 1e9),
+            acks_seen: flow.acks_seen,
+            one_way: !peer.seen,
+            early_acks: (flow.early.segments, flow.early.longest_ns),
+            closed: self.closed(),
+            data_segments: arrivals.segments,
+            sent_segments: arrivals.segments - arrivals.network_copies + fates.lost_upstream,
+            data_bytes: arrivals.bytes,
+            unique_bytes: arrivals.unique_bytes,
+            acked_bytes: totals.acked_bytes,
+            retransmitted_segments: arrivals.resent_segments,
+            retransmitted_bytes: arrivals.resent_bytes,
+            lost_segments: lost,
+            lost_low: lost.saturating_sub(fates.doubtful + fates.unproven),
+            lost_high: lost + sender.reordering.doubtful_losses,
+            lost_upstream: fates.lost_upstream,
+            spurious_retransmissions: fates.spurious,
+            loss_events: fates.loss_events.count,
+            fast_recoveries: sender.episodes.recoveries,
+            timeouts: sender.episodes.timeouts,
+            tail_loss_probes: sender.episodes.probes,
+            reorder_events: sender.reordering.events,
+            reordered_segments: sender.reordering.segments,
+            reordered_low: sender.reordering.segments - sender.reordering.doubtful,
+            reordered_high: sender.reordering.segments + fates.doubtful,
+            duplicated_segments: arrivals.copies,
+            zero_window_episodes: flow.zero_windows,
+            ce_segments: marks.ce_segments,
+            ece_acks: marks.feedback.map(|_| marks.ece_acks),
+            ace_marks: marks.feedback.map(|_| marks.ace_marks),
+            mark_events: match marks.feedback {
+                Some(Feedback::None) => Some(0),
+                Some(_) if flow.acks_seen => Some(marks.echoed_events),
+                _ => (sender.vantage != Vantage::Sender).then_some(marks.arrived_events),
+            },
+            cwr_segments: marks.feedback.map(|_| marks.cwr_segments),
+            missing_segments: fates.missing,
+            acks: totals.acks,
+            duplicate_acks: totals.duplicate_acks,
+            rtt_samples: rtt.samples,
+            rtt_mean_s: rtt.mean_s().map(|mean| {
+                if totals.measured_s > 0.0 {
+                    totals.srtt_integral / totals.measured_s
+                } else {
+                    mean
+                }
+            }),
+            rtt_sd_s: rtt.sd_s(),
+            rtt_min_s: rtt.min_s.is_finite().then_some(rtt.min_s),
+            rtt_p95_s: rtt.quantile_s(0.95),
+            rto_s: (totals.measured_s > 0.0).then(|| totals.rto_integral / totals.measured_s),
+            flight_max: if sender.one_way { f64::NAN } else { totals.flight_max },
+            rwnd_max: peer.window.and_then(|(_, most)| scaled(most)),
+            rwnd_min: peer.window.and_then(|(least, _)| scaled(least)),
+            limited_share: if sender.one_way {
+                f64::NAN
+            } else {
+                sender.rounds.limited as f64 / sender.rounds.count.max(1) as f64
+            },
+            busy_s: if sender.one_way { f64::NAN } else { totals.busy_s },
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! One direction of a connection that carries data: its segments, the ACKs of them, probes, FIN and the window.
+
+use crate::events::marks;
+use crate::flow::ack_delay::{AckDelay, Answer};
+use crate::flow::arrivals::{Arrivals, Passing};
+use crate::flow::sender::{Ack, Sender};
+use crate::flow::sequence::{offset, Unwrap};
+use crate::flow::window_scale::WindowScale;
+use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
+use crate::segment::{flags, Segment};
+
+/// Ethernet's largest payload with and without timestamps, and with IPv6: what super-segments are multiples of.
+const COMMON_SMSS: [u32; 6] = [1448, 1460, 1428, 1440, 1388, 1400];
+/// RFC 9293, 3.7.1: default MSS for IPv4.
+const DEFAULT_SMSS: u32 = 536;
+/// Keep-alive timers count in seconds.
+const KEEP_ALIVE_NS: i64 = 1_000_000_000;
+/// A FIN that comes again sooner is a copy by the path or the capture, not one that the sender sent again.
+const FIN_COPY_NS: i64 = 10_000_000;
+
+/// The data of one direction.
+pub struct Flow {
+    pub sender: Sender,
+    pub arrivals: Arrivals,
+    pub acks: AckDelay,
+    pub first_ns: i64,
+    pub last_ns: i64,
+    pub offload: bool,
+    pub timestamps: bool,
+    pub smss_known: bool,
+    pub acks_seen: bool,
+    /// Highest ACK whose flags could echo a mark, where the capture is not at the sender.
+    pub newest_ack: u64,
+    pub zero_window: Option<(i64, u64)>,
+    /// When the window opened again, as seen at the capture point.
+    pub opened_ns: i64,
+    /// The last FIN without data.
+    pub fin: Option<Passing>,
+    pub zero_windows: u64,
+    pub early: EarlyAcks,
+    /// What is known of the receiver's window scale, where the SYNs do not say it.
+    pub scale: Option<Box<WindowScale>>,
+}
+
+/// ACKs that passed before the data they acknowledge: the directions have different clocks, or one is out of order.
+#[derive(Clone, Copy, Default)]
+pub struct EarlyAcks {
+    /// Highest of them and its time.
+    pub at: u64,
+    pub time_ns: i64,
+    /// Data that came after their ACK, and how long after at most.
+    pub segments: u64,
+    pub longest_ns: i64,
+}
+
+impl EarlyAcks {
+    pub fn on_ack(&mut self, at: u64, time_ns: i64) {
+        if at > self.at {
+            (self.at, self.time_ns) = (at, time_ns);
+        }
+    }
+
+    pub fn on_new_data(&mut self, right: u64, time_ns: i64) {
+        if right <= self.at {
+            self.segments += 1;
+            self.longest_ns = self.longest_ns.max(time_ns - self.time_ns);
+        }
+    }
+}
+
+/// SMSS guessed from the length of a segment, for connections whose SYNs are not in the capture.
+pub fn smss_of(payload: u32) -> u32 {
+    let multiple = COMMON_SMSS
+        .iter()
+        .copied()
+        .find(|&m| payload > m && payload.is_multiple_of(m));
+    multiple.unwrap_or(payload.max(DEFAULT_SMSS))
+}
+
+impl Flow {
+    pub fn on_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
+        if self.sender.vantage != Vantage::Sender {
+            self.deliver_acks(left, segment, sink);
+        }
+        let right = left + u64::from(segment.payload);
+        let passing = Passing {
+            left,
+            right,
+            time_ns: segment.time_ns,
+            frame: segment.frame,
+            tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
+            ip_id: segment.ip_id,
+            checksum: segment.checksum,
+            ttl: segment.ttl,
+        };
+        if segment.payload == 0 {
+            self.arrivals.on_acknowledgement(left, segment.ip_id, &mut self.sender);
+            if self.is_empty_probe(&passing, segment) {
+                self.probe_event(&passing, sink);
+            } else if segment.has(flags::FIN) {
+                self.on_fin(passing, sink);
+            }
+            return;
+        }
+        if self.is_probe(&passing) {
+            self.arrivals.on_other(segment.ip_id);
+            self.probe_event(&passing, sink);
+            return;
+        }
+        if !self.smss_known && segment.payload > self.sender.smss {
+            let guess = smss_of(segment.payload);
+            if !segment.payload.is_multiple_of(self.sender.smss) || self.sender.smss < DEFAULT_SMSS * 2 {
+                self.sender.smss = guess.max(self.sender.smss);
+            }
+        }
+        self.offload |= segment.payload > self.sender.smss;
+        if left >= self.sender.nxt {
+            self.early.on_new_data(right, segment.time_ns);
+            if let Some(scale) = &mut self.scale {
+                scale.on_data(right);
+            }
+        }
+        if self.first_ns == 0 {
+            self.first_ns = segment.time_ns;
+        }
+        self.last_ns = self.last_ns.max(segment.time_ns);
+        let before = (self.arrivals.segments, self.arrivals.copies);
+        self.arrivals.on_data(passing, &mut self.sender, sink);
+        if segment.ecn == marks::CE || segment.has(flags::CWR) {
+            self.on_marked(&passing, segment, before, sink);
+        }
+    }
+
+    /// Data that came marked, or that answers a mark; `before`: segments and copies before it.
+    pub fn on_marked(&mut self, passing: &Passing, segment: &Segment, before: (u64, u64), sink: &mut dyn Sink) {
+        let (range, state) = ((passing.left, passing.right), self.sender.state());
+        let (time_ns, frame) = (passing.time_ns, passing.frame);
+        let count = (self.arrivals.segments - before.0) as u32;
+        let marks = &mut self.sender.marks;
+        if segment.ecn == marks::CE && count > 0 {
+            marks.on_ce(time_ns, frame, range, count, state, sink);
+        }
+        if self.arrivals.copies == before.1 {
+            marks.on_data(time_ns, frame, range, marks::ace(segment.flags), state, sink);
+        }
+    }
+
+    /// A FIN without data. It takes a sequence number and is sent again like data (RFC 9293, 3.4), but is no data segment.
+    pub fn on_fin(&mut self, passing: Passing, sink: &mut dyn Sink) {
+        self.arrivals.on_fin(passing, &mut self.sender, sink);
+        let earlier = self.fin.replace(passing).filter(|fin| fin.left == passing.left);
+        let Some(earlier) = earlier.filter(|fin| passing.time_ns - fin.time_ns > FIN_COPY_NS) else {
+            return;
+        };
+        sink.event(EventRow {
+            flow: self.sender.flow,
+            time_ns: passing.time_ns,
+            kind: Kind::Retransmission,
+            reason: Reason::Fin,
+            left: offset(passing.left),
+            right: offset(passing.right),
+            frame: Some(passing.frame),
+            cause_frame: Some(earlier.frame),
+            segments: 0,
+            flight: self.sender.flight(),
+            phase: self.sender.phase(),
+            confidence: 0.9,
+            value: Some((passing.time_ns - earlier.time_ns) as f64 / 1e9),
+            ..EventRow::NONE
+        });
+    }
+
+    /// Keep-alive (RFC 9293, 3.8.4) or zero-window probe (3.8.6.1): one byte that carries nothing new or nothing wanted.
+    pub fn is_probe(&self, passing: &Passing) -> bool {
+        let one_byte = passing.right - passing.left == 1;
+        let idle = self.sender.una == self.sender.nxt;
+        one_byte
+            && (idle && passing.left + 1 == self.sender.nxt
+                || self.window_closed(passing.time_ns) && passing.left <= self.sender.nxt)
+    }
+
+    /// For the sender the window is closed until the update has come to it.
+    pub fn window_closed(&self, time_ns: i64) -> bool {
+        self.zero_window.is_some() || time_ns < self.opened_ns.saturating_add(self.acks.way_ns)
+    }
+
+    /// The same without data, as Linux does it: only the number, one below the next, calls for an answer.
+    pub fn is_empty_probe(&self, passing: &Passing, segment: &Segment) -> bool {
+        let idle_ns = passing.time_ns - self.sender.last_sent_ns;
+        let below = passing.left < self.sender.nxt;
+        let number_only = segment.flags & (flags::FIN | flags::SYN) == 0 && below && self.first_ns != 0;
+        number_only
+            && (passing.left + 1 == self.sender.nxt && idle_ns >= KEEP_ALIVE_NS
+                || passing.left + 1 == self.sender.una && self.window_closed(passing.time_ns))
+    }
+
+    pub fn probe_event(&self, passing: &Passing, sink: &mut dyn Sink) {
+        sink.event(EventRow {
+            flow: self.sender.flow,
+            time_ns: passing.time_ns,
+            kind: Kind::Probe,
+            reason: if self.window_closed(passing.time_ns) {
+                Reason::WindowProbe
+            } else {
+                Reason::KeepAlive
+            },
+            left: offset(passing.left),
+            right: offset(passing.right),
+            frame: Some(passing.frame),
+            segments: u32::from(passing.right > passing.left),
+            flight: self.sender.flight(),
+            phase: self.sender.phase(),
+            confidence: 0.9,
+            ..EventRow::NONE
+        });
+    }
+
+    pub fn on_ack(&mut self, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, sink: &mut dyn Sink) {
+        self.acks_seen = true;
+        let at = unwrap.near(segment.ack);
+        let nxt = self.sender.nxt;
+        // the FIN's number is no data; what was acknowledged but never seen is not followed
+        let acknowledged = at.min(nxt);
+        if at > nxt {
+            self.early.on_ack(at, segment.time_ns);
+        }
+        let scale = match &mut self.scale {
+            Some(watched) => {
+                watched.on_ack(at, segment);
+                watched.range().exact()
+            }
+            None => scale,
+        };
+        let mut ack = Ack {
+            time_ns: segment.time_ns,
+            frame: segment.frame,
+            ack: acknowledged,
+            window: scale.map(|k| u64::from(segment.window) << k),
+            tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
+            pure: segment.payload == 0 && !segment.has(flags::FIN),
+            sack: [(0, 0); 4],
+            sack_len: segment.options.sack_len,
+            ace: marks::ace(segment.flags),
+        };
+        for (slot, &(left, right)) in ack.sack.iter_mut().zip(segment.options.sack_blocks()) {
+            *slot = (unwrap.near(left), unwrap.near(right));
+        }
+        if acknowledged > self.sender.una {
+            self.last_ns = self.last_ns.max(segment.time_ns);
+        }
+        self.on_window(segment, sink);
+        if self.sender.vantage == Vantage::Sender {
+            self.sender.on_ack(&ack, sink);
+        } else {
+            if self.sender.marks.listens(ack.ace) {
+                // the receiver's ACKs come in its order: the echo is read where it passes
+                let state = self.sender.state();
+                let progress = ack.ack > self.newest_ack || ack.sack_len > 0;
+                self.sender.marks.on_ack(&ack.echo(progress), state, sink);
+                self.newest_ack = self.newest_ack.max(ack.ack);
+            }
+            self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
+        }
+    }
+
+    pub fn on_window(&mut self, segment: &Segment, sink: &mut dyn Sink) {
+        match (segment.window, self.zero_window) {
+            (0, None) => {
+                self.zero_window = Some((segment.time_ns, segment.frame));
+                self.zero_windows += 1;
+            }
+            (1.., Some(_)) => {
+                self.opened_ns = segment.time_ns;
+                self.end_zero_window(segment.time_ns, Some(segment.frame), sink);
+            }
+            _ => {}
+        }
+    }
+
+    pub fn end_zero_window(&mut self, time_ns: i64, frame: Option<u64>, sink: &mut dyn Sink) {
+        let Some((start_ns, start_frame)) = self.zero_window.take() else {
+            return;
+        };
+        sink.event(EventRow {
+            flow: self.sender.flow,
+            time_ns: start_ns,
+            kind: Kind::ZeroWindow,
+            reason: Reason::Advertised,
+            left: offset(self.sender.una),
+            right: offset(self.sender.nxt),
+            frame: Some(start_frame),
+            cause_frame: frame,
+            segments: 0,
+            flight: self.sender.flight(),
+            phase: self.sender.phase(),
+            confidence: 1.0,
+            value: Some((time_ns - start_ns) as f64 / 1e9),
+            ..EventRow::NONE
+        });
+    }
+
+    /// Hands the sender the ACKs that had reached it before it sent what passes now.
+    pub fn deliver_acks(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
+        let mut answer = Answer {
+            time_ns: segment.time_ns,
+            tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
+            left,
+            nxt: self.sender.nxt,
+            silence_ns: segment.time_ns - self.sender.last_sent_ns,
+            data: segment.payload > 0,
+            newest: self.arrivals.is_newest(segment.ip_id),
+        };
+        self.acks.on_resend(&answer);
+        while let Some(ack) = self.acks.next(&answer) {
+            self.sender.on_ack(&ack, sink);
+            answer.nxt = self.sender.nxt;
+        }
+    }
+
+    pub fn finish(&mut self, sink: &mut dyn Sink) {
+        for ack in self.acks.drain().collect::<Vec<_>>() {
+            self.sender.on_ack(&ack, sink);
+        }
+        self.end_zero_window(self.last_ns, None, sink);
+        self.sender.finish(sink);
+    }
+}

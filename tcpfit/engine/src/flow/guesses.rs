@@ -1,0 +1,161 @@
+//! What the sender must have sent that never passed the capture point: guessed from what it knew, taken back where what
+//! passes later shows better.
+
+use crate::events::cause::DUPTHRESH;
+use crate::flow::arrivals::Missing;
+use crate::flow::scoreboard::{segments, Unit};
+use crate::flow::sender::{Sender, Sent};
+use crate::rows::Phase;
+
+impl Sender {
+    /// Data the sender most likely sent again in a resend nobody saw: the lowest range that has not arrived and was not
+    /// resent yet below `before` (SACK senders walk through the holes), otherwise the lowest one.
+    pub fn likely_resend(&self, below: u64) -> Option<(u64, u64)> {
+        let units = self.board.units.iter().take_while(|u| u.left < below);
+        let range = |u: &Unit| (u.left, u.right);
+        if self.phase() == Phase::Loss && !self.sack {
+            // after the timer all that is outstanding is sent again, one after the other (RFC 5681, 3.1)
+            if let Some(unit) = units.clone().find(|u| !self.episodes.has_resent(u)) {
+                return Some(range(unit));
+            }
+        }
+        let mut missing = units.clone().filter(|u| !u.seen());
+        let in_turn = missing.clone().find(|u| self.sack && u.resent.is_none());
+        in_turn.or_else(|| missing.next()).map(range)
+    }
+
+    /// Resends of the head, at `left`, and of holes above it that duplicate ACKs or SACK blocks had asked for (RFC 5681,
+    /// 3.2; RFC 6675, 5) and that have not been seen.
+    pub fn asked_for(&self, left: u64) -> (usize, u64) {
+        let head = self
+            .board
+            .units
+            .front()
+            .filter(|u| u.left == left && u.resent.is_none());
+        if self.phase() == Phase::Loss && !self.sack {
+            // partial ACKs after the timer let go what was outstanding then, one after the other (RFC 5681, 3.1)
+            let again = self
+                .board
+                .units
+                .iter()
+                .filter(|u| !self.episodes.has_resent(u) && u.left < self.episodes.recover);
+            return (again.count(), self.nxt);
+        }
+        let Some(head) = head.filter(|_| self.phase() == Phase::Open) else {
+            return (0, left);
+        };
+        if !self.sack {
+            return (usize::from(self.duplicate_acks >= DUPTHRESH), head.right);
+        }
+        if self.sacked < DUPTHRESH {
+            return (0, left);
+        }
+        let sacked = self.board.units.iter().rev().find(|u| u.sacked_ns != 0);
+        let below = sacked.map_or(head.right, |u| u.left);
+        let holes = self.board.units.iter().take_while(|u| u.left < below);
+        (holes.filter(|u| !u.seen() && u.resent.is_none()).count(), below)
+    }
+
+    /// When a resend was sent of which is known that it came after what passed last and before `until_ns`: the first of an
+    /// episode at the third duplicate ACK (RFC 5681, 3.2), others as late as can be.
+    pub fn fast_retransmit_ns(&self, until_ns: i64) -> i64 {
+        let asked = self.phase() == Phase::Open && self.duplicate_acks >= DUPTHRESH;
+        if asked && self.third_ns > self.last_sent_ns {
+            self.third_ns.min(until_ns)
+        } else {
+            until_ns
+        }
+    }
+
+    /// A resend of `left` would be the first of an episode.
+    pub fn opens_recovery(&self, left: u64) -> bool {
+        let head = self.board.units.front().filter(|u| u.left == left);
+        self.phase() == Phase::Open && head.is_some_and(|u| u.resent.is_none())
+    }
+
+    /// The lowest unit outstanding.
+    pub fn head(&self) -> Option<(u64, u64)> {
+        self.board.units.front().map(|u| (u.left, u.right))
+    }
+
+    /// The guess that the transmission `order` carried the range at `left` was wrong.
+    pub fn forget(&mut self, order: u64, left: u64) {
+        let n = self.board.find(left);
+        if let Some(resent) = self.board.units.get_mut(n).and_then(|u| u.resent.as_mut()) {
+            resent.retain(|t| t.order != order || t.seen);
+            if resent.is_empty() {
+                self.board.units[n].resent = None;
+            }
+        }
+    }
+
+    /// When the hole was sent that the data at `left`, not seen so far, belong to.
+    pub fn hole_ns(&self, left: u64) -> Option<i64> {
+        let unit = self.board.units.get(self.board.find(left)).filter(|u| !u.seen())?;
+        Some(unit.first.time_ns)
+    }
+
+    /// Data of the hole sent then have still not come.
+    pub fn hole_is_open(&self, hole_ns: i64) -> bool {
+        self.board.units.iter().any(|u| !u.seen() && u.first.time_ns == hole_ns)
+    }
+
+    /// Data of the hole that `missing` is one of the packets of, but cut in other pieces than was guessed: their first
+    /// transmission has come. False where the data are not of that hole, or had come before.
+    pub fn fill(&mut self, missing: &Missing, sent: Sent) -> bool {
+        let same_hole = |unit: &Unit| !unit.seen() && unit.first.time_ns == missing.hole_ns;
+        let units = self.board.cut(sent.left, sent.right);
+        if units.is_empty() || !self.board.units.range(units.clone()).all(same_hole) {
+            return false;
+        }
+        for unit in self.board.units.range_mut(units) {
+            unit.first.seen = true;
+            unit.first.frame = sent.frame;
+            unit.first.order = missing.order;
+            unit.first.tsval = sent.tsval;
+            unit.first.ip_id = sent.ip_id;
+        }
+        true
+    }
+
+    /// A packet without data says that nothing at or above `left` had been sent: what was guessed there was wrong.
+    pub fn retract(&mut self, left: u64) {
+        while let Some(unit) = self.board.units.back().filter(|u| u.right > left && !u.seen()) {
+            let right = unit.left.max(left);
+            self.outstanding = self.outstanding.saturating_sub(segments(unit.right - right, self.smss));
+            self.nxt = right;
+            if unit.left < left {
+                self.board.split(left);
+            }
+            self.board.units.pop_back();
+        }
+    }
+
+    /// No copy of the data at `left` has been seen, as far as is remembered.
+    pub fn first_copy(&self, left: u64) -> bool {
+        self.board.units.get(self.board.find(left)).is_some_and(|u| !u.seen())
+    }
+
+    pub fn seen_before(&self, left: u64, right: u64) -> bool {
+        left < self.una || {
+            let first = self.board.units.partition_point(|u| u.right <= left);
+            self.board
+                .units
+                .iter()
+                .skip(first)
+                .take_while(|u| u.left < right)
+                .any(|u| u.seen())
+        }
+    }
+
+    /// The capture has no data up to `left`: nothing is known of them.
+    pub fn skip_to(&mut self, left: u64) {
+        while let Some(unit) = self.board.units.pop_front() {
+            self.fates.on_undelivered(unit);
+        }
+        self.outstanding = 0;
+        self.sacked = 0;
+        self.una = left;
+        self.nxt = left;
+    }
+}
