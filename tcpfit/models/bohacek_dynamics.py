@@ -46,6 +46,8 @@ from tcpfit.exceptions import InvalidParameter
 from tcpfit.models.base import TINY, Array, Assumption, Parameter
 from tcpfit.models.bohacek_sack import C1, GAMMA, WIDEST, binomial_q, first_timeouts
 
+SUBSTEPS = 4096  # what a step of (13) is cut into at most
+
 MOST = 200_000  # grid points added for jumps
 BLOCK = 8192  # windows' laws summed at once: arrays that stay in the cache
 
@@ -165,9 +167,11 @@ def _windows(
         for i, step in enumerate(h.tolist()):
             a, b = pull[i], drain[i]
             for _ in (0, 1):
-                parts = 1 + int(5 * a / u * step)  # a large rise of delta pulls w2 down within less than a step
-                s = step / 2 / parts
-                for _ in range(parts):
+                left, least = step / 2, step / SUBSTEPS
+                while left > 0:
+                    # a large rise of delta pulls w2 down within less than a step: u grows by a fifth at most at a time
+                    s = min(left, max(u / (5 * a), least)) if a > 0 else left
+                    left -= s
                     k1, m1 = a - w / R * u**3, 1 / R - b / u**2
                     v, x = u + s / 2 * k1, w + s / 2 * m1
                     k2, m2 = a - x / R * v**3, 1 / R - b / v**2
