@@ -66,8 +66,8 @@ class Cardwell2000(TransferTime):
     """T = t_setup + E[T_ss] + E[T_loss] + E[T_ca] + T_delack.
 
     b: fixes the segments per ACK; None takes the measured column or 2. count_lost: E[d_ss] counts the lost segment.
-    as_printed: it may then exceed d. handshake: count from the SYN on. free: names of the parameters that `fit` fits,
-    by default b.
+    as_printed: it may then exceed d. whole_rounds: slow start lasts whole round trips. handshake: count from the SYN
+    on. free: names of the parameters that `fit` fits, by default b.
     """
 
     name = "cardwell-2000"
@@ -92,7 +92,12 @@ class Cardwell2000(TransferTime):
         Assumption("no-reordering", "Duplicate ACKs mean loss.", required=False),
     )
     fittable = {"b": (0.1, 10.0, 2.0), "rto": (1e-3, 300.0, 1.0)}
-    choices = {"count_lost": (True, False), "as_printed": (True, False), "handshake": (True, False)}
+    choices = {
+        "count_lost": (True, False),
+        "as_printed": (True, False),
+        "whole_rounds": (True, False),
+        "handshake": (True, False),
+    }
 
     def __init__(
         self,
@@ -100,12 +105,14 @@ class Cardwell2000(TransferTime):
         b: float | None = None,
         count_lost: bool = True,
         as_printed: bool = False,
+        whole_rounds: bool = False,
         handshake: bool = True,
         free: Sequence[str] | None = None,
     ) -> None:
         self.b = b
         self.count_lost = count_lost
         self.as_printed = as_printed
+        self.whole_rounds = whole_rounds
         self.handshake = handshake
         self.free = free
 
@@ -116,5 +123,5 @@ class Cardwell2000(TransferTime):
         window = np.minimum(window_after_slow_start(E_d, w1, gamma), Wmax)
         rest = time_at_rate(np.maximum(d - E_d, 0.0), pftk_full.rate(p, RTT, T0, b, Wmax, None, "throughput"))
         start = setup_time(RTT, a["syn_rto"], p) if self.handshake else 0.0
-        slow = slow_start_time(E_d, w1, gamma, Wmax, RTT)
+        slow = slow_start_time(E_d, w1, gamma, Wmax, RTT, self.whole_rounds)
         return start + slow + loss_time(p, d, window, RTT, T0) + rest + a["delayed_ack"]

@@ -80,12 +80,13 @@ class Path:
     gamma: Array
     delayed_ack: Array
     as_printed: bool = False
+    whole_rounds: bool = False
 
     def __getitem__(self, rows: Any) -> Path:
         p, RTT, T0, Wmax, gamma, wait = (
             x[rows] for x in (self.p, self.RTT, self.T0, self.Wmax, self.gamma, self.delayed_ack)
         )
-        return Path(p, RTT, T0, Wmax, gamma, wait, self.as_printed)
+        return Path(p, RTT, T0, Wmax, gamma, wait, self.as_printed, self.whole_rounds)
 
 
 @dataclass(frozen=True)
@@ -110,7 +111,7 @@ def cycle(path: Path, E_d: Array, p_ss: Array, w1: Array) -> Cycle:
     sent, p_ss = E_d[:, None], p_ss[:, None]
     grown = window_after_slow_start(sent, w1, gamma)
     w = np.minimum(grown, Wmax)
-    T_ss = np.maximum(slow_start_time(sent, w1, gamma, Wmax, RTT), 0.0)
+    T_ss = np.maximum(slow_start_time(sent, w1, gamma, Wmax, RTT, path.whole_rounds), 0.0)
     if not path.as_printed:
         T_ss = T_ss + path.delayed_ack[:, None] * (w1 == 1)
     return Cycle(
@@ -378,7 +379,7 @@ class Cycles(TransferTime):
         Assumption("no-reordering", "Duplicate ACKs mean loss.", required=False),
     )
     fittable = {"b": (0.1, 10.0, 2.0), "rto": (1e-3, 300.0, 1.0)}
-    choices = {"as_printed": (True, False)}
+    choices = {"as_printed": (True, False), "whole_rounds": (True, False)}
 
     def __init__(
         self,
@@ -386,11 +387,13 @@ class Cycles(TransferTime):
         b: float | None = None,
         stop: float = 1.0,
         as_printed: bool = False,
+        whole_rounds: bool = False,
         free: Sequence[str] | None = None,
     ) -> None:
         self.b = b
         self.stop = stop
         self.as_printed = as_printed
+        self.whole_rounds = whole_rounds
         self.free = free
 
     def variance(self, **arrays: Any) -> Array:
@@ -418,7 +421,8 @@ class Cycles(TransferTime):
     def _path(self, a: dict[str, Array]) -> Path:
         if not 1e-3 <= self.stop <= 1:
             raise InvalidParameter(f"stop of {self.name} must be between 0.001 and 1 segments, got {self.stop!r}.")
-        return Path(a["p"], a["rtt"], a["rto"], a["w_max"], 1 + 1 / a["b"], a["delayed_ack"], self.as_printed)
+        gamma, wait = 1 + 1 / a["b"], a["delayed_ack"]
+        return Path(a["p"], a["rtt"], a["rto"], a["w_max"], gamma, wait, self.as_printed, self.whole_rounds)
 
     def _moments(self, a: dict[str, Array]) -> tuple[Array, Array]:
         """Mean and variance for 1-d arrays inside the domain."""
@@ -436,7 +440,8 @@ class Hysteresis(Cycles):
     """The mean of (12); `variance`, `distribution` and `simulate` give more of it.
 
     b: fixes the segments per ACK; None takes the measured column or 2. stop: segments left below which no cycle
-    follows. as_printed: (11) and (12) as printed. free: names of the parameters that `fit` fits, by default b.
+    follows. as_printed: (11) and (12) as printed. whole_rounds: slow starts last whole round trips. free: names of the
+    parameters that `fit` fits, by default b.
     """
 
     name = "hysteresis"

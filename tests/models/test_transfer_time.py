@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tcpfit.models import catalogue, sikdar_reno, sikdar_rounds, sikdar_sack, sikdar_tahoe, timeouts, transfer_time
+from tcpfit.models import catalogue, get, sikdar_reno, sikdar_rounds, sikdar_sack, sikdar_tahoe, timeouts, transfer_time
 from tcpfit.models.cardwell_2000 import Cardwell2000, first_phase_segments
 from tcpfit.models.catnip import Catnip
 from tcpfit.models.hysteresis import Hysteresis
@@ -336,3 +336,15 @@ def test_fit_finds_the_timeout(model):
     assert model.converged_
     assert abs(model.params_["rto"] - 0.8) < 3 * model.params_se_["rto"]
     assert model.score(table, times) > 0.8
+
+
+@pytest.mark.parametrize("name", ["hysteresis", "catnip", "cardwell-2000"])
+def test_whole_rounds_of_a_loss_free_transfer(name):
+    """A window of 10 that doubles sends 10, 30 and 70 segments in 1, 2 and 3 round trips; as printed, 2 in less."""
+    flow = {"p": 0.0, "rtt": 0.1, "rto": 1.0, "b": 1.0, "w_1": 10.0, "delayed_ack": 0.0}
+    segments, expected = np.array([1.0, 2.0, 6.0, 10.0, 30.0, 70.0]), np.array([0.1, 0.1, 0.1, 0.1, 0.2, 0.3])
+    if name == "catnip":  # steps of three segments from seven on
+        segments, expected = segments[:3], expected[:3]
+    model = get(name).set_params(**({"handshake": False} if name == "cardwell-2000" else {}))
+    np.testing.assert_allclose(model.predict(segments=segments, whole_rounds=True, **flow), expected, rtol=1e-12)
+    assert 0.1 * np.log2(1.2) == pytest.approx(float(model.predict(segments=2.0, **flow)))
