@@ -1,0 +1,134 @@
+"""Short flows: what is fed to the models by hand, the score, and models recognised in times drawn from them."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+import tcpfit
+from tcpfit.exceptions import InvalidParameter
+from tcpfit.models.hysteresis import Hysteresis
+from tcpfit.ranking.short import (
+    SHORT,
+    SHORT_VERDICTS,
+    TRANSFERS,
+    loss_free,
+    predicted,
+    rank_short,
+    transfers,
+)
+
+SAMPLES = Path(__file__).parents[2] / "sample-traces"
+
+
+@pytest.fixture(scope="module")
+def web() -> pl.DataFrame:
+    return transfers([tcpfit.analyze(SAMPLES / "short-web.pcap.gz")])
+
+
+def drawn(size: int, flows: int, seed: int, *, printed: bool) -> pl.DataFrame:
+    """Transfers of one size whose times are draws of hysteresis itself."""
+    model = Hysteresis(whole_rounds=not printed)
+    own = {"p": 0.05, "rtt": 0.1, "rto": 0.5}
+    start = {"w_1": 1.0, "b": 2.0, "delayed_ack": 0.1} if printed else {"w_1": 10.0, "b": 1.0, "delayed_ack": 0.0}
+    time = model.simulate(draws=flows, seed=seed, segments=float(size), **own, **start)
+    return pl.DataFrame(
+        {
+            "capture": np.zeros(flows),
+            "flow": np.arange(flows),
+            "segments": np.full(flows, float(size)),
+            "time_s": time,
+            "handshake_s": np.full(flows, 0.1),
+            "losses": np.ones(flows),
+            "rtt": np.full(flows, 0.1),
+            "rto": np.full(flows, 0.5),
+            "w_max": np.full(flows, math.inf),
+            "q_tilde": np.full(flows, 0.05),
+            "p_indication": np.full(flows, 0.05),
+            "w_1": np.full(flows, 10.0),
+            "b": np.full(flows, 1.0),
+            "delayed_ack": np.zeros(flows),
+        }
+    ).cast({c.name: c.dtype for c in TRANSFERS})
+
+
+def test_the_start_is_measured(web):
+    """Linux begins with ten segments (RFC 6928), doubles, and acknowledges a lone first segment at once."""
+    assert [(10.0, 1.0)] == web.select("w_1", "b").unique().rows()
+    assert web["delayed_ack"].max() < 0.002
+
+
+def test_one_transfer_a_connection(web):
+    """200 connections; their requests of 200 bytes are no transfers."""
+    assert 200 == web.height
+    assert web["segments"].sum() > 1500
+
+
+def test_loss_rates_are_those_of_the_other_transfers(web):
+    flows = tcpfit.analyze(SAMPLES / "short-web.pcap.gz").flows.filter(pl.col("flow").is_in(web["flow"].implode()))
+    lost, sent = flows["lost_segments"].sum(), flows["sent_segments"].sum()
+    worst = flows.sort("lost_segments").row(-1, named=True)
+    expected = (lost - worst["lost_segments"]) / (sent - worst["sent_segments"])
+    assert expected == pytest.approx(web.filter(pl.col("flow") == worst["flow"])["q_tilde"].item())
+    assert expected < lost / sent
+
+
+def test_loss_free_transfers_take_whole_rounds(web):
+    """Where nothing was lost the measured slow start tells the time; spacing of segments adds up to a tenth."""
+    clean = web.filter(pl.col("losses") == 0)
+    ratio = clean["time_s"].to_numpy() / loss_free(clean)
+    assert clean.height > 100
+    assert 1.0 <= np.median(ratio) < 1.03
+    assert np.mean(np.abs(np.log(ratio)) < 0.1) > 0.95
+
+
+def test_the_papers_start_is_what_makes_times_too_long(web):
+    times = predicted(web).join(web.select("flow", "time_s"), on="flow")
+    off = times.group_by("model", "start").agg(
+        (pl.col("predicted_s").mean() / pl.col("time_s").mean()).log().alias("l")
+    )
+    of = {(model, start): value for model, start, value in off.rows()}
+    assert of["cardwell-2000", "paper"] > 0.6
+    assert abs(of["cardwell-2000", "measured"]) < 0.15
+    assert of["sikdar-sack-latency", "measured"] > 0.6  # its slow start is built in
+    assert of["loss-free", "measured"] < -0.3
+
+
+@pytest.mark.parametrize("printed", [True, False])
+def test_hysteresis_is_recognised_in_its_own_times(printed):
+    ranked, judged = rank_short(drawn(40, 400, 7, printed=printed))
+    best = ranked.filter((pl.col("rank") == 1) & (pl.col("low") == 31)).row(0, named=True)
+    assert ("hysteresis", "paper" if printed else "measured") == (best["model"], best["start"])
+    assert abs(best["log_ratio_mean"]) < 3 * best["log_ratio_se"]
+    assert best["predicted_sd_s"] == pytest.approx(best["observed_sd_s"], rel=0.15)
+    assert best["inside_90"] >= 0.87
+    assert best["below_10"] <= 0.13
+    assert best["above_90"] <= 0.13
+    verdict = judged.filter(pl.col("low") == 31).row(0, named=True)
+    assert verdict["state"] in ("explained", "undecided")
+    assert verdict["models"][0].startswith("hysteresis")
+
+
+def test_few_transfers_are_insufficient():
+    ranked, judged = rank_short(drawn(5, 12, 1, printed=True))
+    assert {"insufficient"} == set(judged["state"].cast(pl.String))
+    assert judged["text"][0].startswith("12 transfers, 12 of them with a loss")
+    assert ranked["flows"].max() == 12
+
+
+def test_tables_have_the_declared_columns():
+    ranked, judged = rank_short(drawn(5, 12, 1, printed=True))
+    assert [c.name for c in SHORT] == ranked.columns
+    assert [c.name for c in SHORT_VERDICTS] == judged.columns
+    none = transfers([])
+    assert [c.name for c in TRANSFERS] == none.columns
+    assert [0, 0] == [table.height for table in rank_short(none)]
+
+
+def test_bad_arguments():
+    with pytest.raises(InvalidParameter, match="most must be at least 1"):
+        transfers([], most=0)
