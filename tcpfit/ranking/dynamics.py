@@ -108,8 +108,8 @@ def course(capture: Any, flow: int, *, bin_s: float | None = None, losses: str =
     lost = cut.sums[:, SUMS.index("losses")]
     if len(cut.owner) < BLOCKS or not (lost > 0).any() or not math.isfinite(rtt * rto):
         raise InvalidParameter(
-            f"flow {flow} of {capture.path} lost {lost.sum():.0f} segments in {len(cut.owner)} blocks of its steady part;"
-            f" a loss rate that changes needs {BLOCKS} blocks of 4 loss events, and a known RTT and timeout."
+            f"flow {flow} of {capture.path} lost {lost.sum():.0f} segments in {len(cut.owner)} blocks of the steady "
+            f"part; a loss rate that changes needs {BLOCKS} blocks of 4 loss events, and a known RTT and timeout."
         )
     inside = np.flatnonzero(part.inside)
     starts = evidence.rounds.floats("start_ns")[inside]
