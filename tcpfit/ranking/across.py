@@ -1,0 +1,353 @@
+"""Many flows together: how far each model is off and how much that varies, which wins where, and fitted constants.
+
+**Groups** Captures of one connection at both ends are one observation, not two: flows with the same addresses and ports
+and times that overlap form a group, and everything below counts, resamples and splits groups.
+
+**Partial pooling** The residuals y = ln(predicted/observed) of a model on the flows whose conditions it meets vary by
+the doubt in each flow's parameters (s) and between flows (tau). Mean and tau are DerSimonian and Laird's; a flow's own
+value is drawn towards the mean by s^2/(s^2 + tau^2) (`pooled`). A mean near 0 with a small tau is a model that is
+right; a mean away from 0 with a small tau is a wrong constant.
+
+**Constants** ln(rate RTT) = ln c - k ln p over the flows on which `mathis` applies: k is the median slope of all pairs
+of groups (Theil and Sen: one flow that fills its bottleneck does not turn the line), c of c/p^k and of c/sqrt(p) the
+median of what is left; intervals from 2000 bootstraps of groups. Once over all of these flows and once over those whose
+loss events seldom end in a timeout, for a timeout's silence is not in the law.
+
+**Tree** A decision tree of depth 2 that says from a flow's conditions which model ranks first. Its accuracy is that on
+groups it has not seen, beside that of always naming the model that is first most often *among the seen ones*. Needs
+scikit-learn, which is imported here and nowhere else.
+
+**Validation** tests/ranking/test_across.py; docs/across-flows.md has the figures.
+
+**Reference** DerSimonian, Laird: Meta-analysis in clinical trials, Controlled Clinical Trials 7, 1986,
+doi:10.1016/0197-2456(86)90046-2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from tcpfit.exceptions import InvalidParameter, TcpfitError
+from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.growth import families
+from tcpfit.parameters.intervals import Z95, Floats
+from tcpfit.parameters.table import NAMES
+from tcpfit.ranking.blocks import SUMS, blocks
+from tcpfit.ranking.blocks import parameters as of_blocks
+from tcpfit.ranking.steady import steady
+from tcpfit.ranking.table import BASELINES
+from tcpfit.schema import BOOL, F64, STR, U32, Column
+
+SEED, DRAWS = 1986, 2000
+LEAST_SE = 0.01
+"""Standard error below which a residual's own doubt is not taken seriously."""
+DEPTH, LEAF, FOLDS = 2, 5, 5
+FEW_TIMEOUTS = 0.1
+FEW = 3
+"""Groups without which nothing is pooled or fitted."""
+
+CONDITIONS = ("p", "m", "p_to", "rtt", "w", "limited", "reorder_share", "sack", "cubic")
+"""What the tree may ask of a flow."""
+
+RESIDUALS = (
+    Column("capture", U32, "", "position of the capture"),
+    Column("flow", U32, "", "number of the flow"),
+    Column("group", U32, "", "flows of one connection, seen in several captures, have one number"),
+    Column("model", STR, "", "name of the model"),
+    Column("rank", U32, "", "rank on the flow"),
+    Column("applicable", BOOL, "", "every assumption that the model requires holds"),
+    Column("named", BOOL, "", "the flow's verdict names it, alone or among others"),
+    Column("log_ratio", F64, "", "ln(predicted/observed) of the steady part"),
+    Column("log_ratio_se", F64, "", "its standard error from the parameters' intervals"),
+    Column("p", F64, "", "loss events per segment sent, of the steady part"),
+    Column("m", F64, "segments", "losses per loss event"),
+    Column("p_to", F64, "", "share of loss events that ended in a timeout"),
+    Column("rtt", F64, "s", "mean round-trip time"),
+    Column("w", F64, "segments", "mean window when a reaction began"),
+    Column("limited", F64, "", "share of rounds at the window limit"),
+    Column("reorder_share", F64, "", "reordering events over reordering and loss events"),
+    Column("sack", F64, "", "1 where both ends permit SACK"),
+    Column("cubic", F64, "", "1 where the window grows as CUBIC's"),
+    Column("rate", F64, "segments/s", "acknowledged in the steady part"),
+)
+
+ACROSS = (
+    Column("model", STR, "", "name of the model"),
+    Column("flows", U32, "", "groups on which it applies and has a prediction"),
+    Column("first", U32, "", "groups on which it ranks first"),
+    Column("named", U32, "", "groups whose verdict names it"),
+    Column("log_ratio", F64, "", "mean ln(predicted/observed), partially pooled"),
+    Column("low", F64, "", "lower end of its 95 % interval"),
+    Column("high", F64, "", "upper end"),
+    Column("tau", F64, "", "standard deviation between flows, beyond the doubt in their parameters"),
+    Column("within_15", F64, "", "share of groups with |log_ratio| <= 0.15"),
+)
+
+CONSTANTS = (
+    Column("where", STR, "", "over which of the flows: `all`, or those with `p_to <= 0.1`"),
+    Column("name", STR, "", "`c_half`: c of c/sqrt(p); `c` and `k`: of c/p^k"),
+    Column("value", F64, "", "median over the groups"),
+    Column("low", F64, "", "lower end of the 95 % interval, bootstrap of groups"),
+    Column("high", F64, "", "upper end"),
+    Column("flows", U32, "", "groups"),
+    Column("residual_sd", F64, "", "standard deviation of what is left of ln(rate)"),
+)
+
+
+@dataclass(frozen=True)
+class Tree:
+    """Which model ranks first under which conditions: the rules, and how often they are right on unseen groups."""
+
+    rules: str
+    groups: int
+    accuracy: float
+    accuracy_se: float
+    always: str
+    always_accuracy: float
+
+    @property
+    def text(self) -> str:
+        """What the rules are worth."""
+        worth = "better than" if self.accuracy - self.always_accuracy > 2 * self.accuracy_se else "no better than"
+        return (
+            f"On groups it has not seen the tree names the first model of {self.accuracy:.0%} "
+            f"(standard error {self.accuracy_se:.0%}, {self.groups} groups), {worth} always naming the commonest one "
+            f"({self.always}, {self.always_accuracy:.0%})."
+        )
+
+
+@dataclass(frozen=True)
+class Across:
+    """Many flows: `models` (columns `ACROSS`, best first), `constants` (`CONSTANTS`) and `residuals` (`RESIDUALS`)."""
+
+    residuals: pl.DataFrame
+    models: pl.DataFrame
+    constants: pl.DataFrame
+
+    def tree(self) -> Tree:
+        """The decision tree; raises TcpfitError where scikit-learn is missing, InvalidParameter for too few groups."""
+        return tree(self.residuals)
+
+
+def rank(flows: pl.DataFrame | Sequence[Any]) -> Across:
+    """Rank the models over many flows: captures (each an `Analysis`), or the table that `residuals` made of some.
+
+    Raises InvalidParameter for a table that lacks a column.
+    """
+    table = flows if isinstance(flows, pl.DataFrame) else residuals(flows)
+    missing = [c.name for c in RESIDUALS if c.name not in table.columns]
+    if missing:
+        raise InvalidParameter(
+            f"the table of flows lacks the column {missing[0]!r}; tcpfit.ranking.across.residuals makes it."
+        )
+    return Across(table, models(table), constants(table))
+
+
+def residuals(captures: Sequence[Any]) -> pl.DataFrame:
+    """A row per flow and model of the captures: its residual and the flow's conditions, columns as in `RESIDUALS`.
+
+    Tables of several calls can be put together only where their groups are; better call it once.
+    """
+    schema = pl.Schema({c.name: c.dtype for c in RESIDUALS})
+    parts = [_of_capture(capture).with_columns(capture=pl.lit(i)) for i, capture in enumerate(captures)]
+    parts = [part for part in parts if part.height]
+    if not parts:
+        return pl.DataFrame(schema=schema)
+    table = pl.concat(parts, how="vertical_relaxed")
+    return _grouped(table).select(schema.names()).cast(schema).sort("capture", "flow", "rank", "model")
+
+
+def _of_capture(capture: Any) -> pl.DataFrame:
+    evidence = Evidence(capture.flows, capture.events, capture.rounds)
+    order = pl.DataFrame({"flow": evidence.flow}, schema={"flow": pl.UInt32})
+    wide = capture.parameters.with_columns(pl.col("name").cast(pl.String)).pivot(
+        on="name", index="flow", values="value"
+    )
+    wide = order.join(wide, on="flow", how="left", maintain_order="left")
+    value = {name: wide[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in NAMES}
+    part = steady(evidence, value["w_max"])
+    total = blocks(evidence, part, value["rtt"]).of_flows()
+    s = {name: total[:, i] for i, name in enumerate(SUMS)}
+    own = of_blocks(total, value)
+    family = families(evidence)["family"].cast(pl.String)
+    sack = evidence.flows["sack_permitted"].cast(pl.Float64).fill_null(np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        conditions = {
+            **{name: own[name] for name in ("p", "m", "p_to", "rtt", "w")},
+            "limited": s["limited"] / s["rounds"],
+            "reorder_share": s["reorder_events"] / (s["reorder_events"] + s["events"]),
+            "rate": s["acked"] / s["seconds"],
+        }
+    flows = evidence.flows.select("flow", "src", "src_port", "dst", "dst_port", "first_ns", "last_ns").with_columns(
+        *(pl.Series(name, x).fill_nan(None) for name, x in conditions.items()),
+        sack=sack.fill_nan(None),
+        cubic=(family == "cubic").cast(pl.Float64),
+    )
+    ranked = capture.ranking.filter(~pl.col("model").is_in(list(BASELINES)) & pl.col("log_ratio").is_not_null())
+    named = capture.verdicts.select("flow", verdict="models")
+    found: pl.DataFrame = (
+        ranked.join(named, on="flow")
+        .with_columns(
+            named=pl.col("verdict").list.contains(pl.col("model")),
+            log_ratio_se=pl.max_horizontal((pl.col("log_ratio_high") - pl.col("log_ratio_low")) / (2 * Z95), LEAST_SE),
+        )
+        .select("flow", "model", "rank", "applicable", "named", "log_ratio", "log_ratio_se")
+        .join(flows, on="flow")
+    )
+    return found
+
+
+def _grouped(table: pl.DataFrame) -> pl.DataFrame:
+    """Number the groups: same addresses and ports, and times that overlap."""
+    ends = ["src", "src_port", "dst", "dst_port"]
+    one = (
+        table.unique(["capture", "flow"])
+        .sort(*ends, "first_ns")
+        .select("capture", "flow", *ends, "first_ns", "last_ns")
+    )
+    until = pl.col("last_ns").cum_max().over(ends).shift(1).over(ends)
+    fresh = (until.is_null() | (pl.col("first_ns") > until)).cast(pl.UInt32)
+    numbered = one.with_columns(group=fresh.cum_sum() - 1).select("capture", "flow", "group")
+    return table.join(numbered, on=["capture", "flow"])
+
+
+def models(table: pl.DataFrame) -> pl.DataFrame:
+    """How far each model is off over the groups on which it applies; columns as in `ACROSS`, smallest |mean| first."""
+    rows = []
+    usable = table.filter(pl.col("applicable") & pl.col("log_ratio").is_finite())
+    by_group = usable.group_by("model", "group").agg(
+        pl.col("log_ratio").mean(),
+        pl.col("log_ratio_se").fill_null(LEAST_SE).mean(),
+        (pl.col("rank") == 1).any().alias("first"),
+        pl.col("named").any(),
+    )
+    for (model,), part in (
+        by_group.sort("model", "group").partition_by("model", as_dict=True, maintain_order=True).items()
+    ):
+        y, s = part["log_ratio"].to_numpy(), part["log_ratio_se"].to_numpy()
+        mean, se, tau = pooled_mean(y, s)
+        rows.append(
+            {
+                "model": model,
+                "flows": part.height,
+                "first": int(part["first"].sum()),
+                "named": int(part["named"].sum()),
+                "log_ratio": mean,
+                "low": mean - Z95 * se if part.height >= FEW else None,
+                "high": mean + Z95 * se if part.height >= FEW else None,
+                "tau": tau if part.height >= FEW else None,
+                "within_15": float(np.mean(np.abs(y) <= 0.15)),
+            }
+        )
+    schema = pl.Schema({c.name: c.dtype for c in ACROSS})
+    found = pl.DataFrame(rows, schema={k: pl.Int64() if t == U32 else t for k, t in schema.items()}).cast(schema)
+    return found.sort(pl.col("first"), -pl.col("log_ratio").abs(), descending=True)
+
+
+def pooled_mean(y: Floats, s: Floats) -> tuple[float, float, float]:
+    """Mean, its standard error, and the standard deviation between groups (DerSimonian and Laird 1986)."""
+    w = 1 / s**2
+    fixed = float(np.sum(w * y) / np.sum(w))
+    Q, spare = float(np.sum(w * (y - fixed) ** 2)), float(np.sum(w) - np.sum(w**2) / np.sum(w))
+    tau2 = max(0.0, (Q - (len(y) - 1)) / spare) if spare > 0 else 0.0
+    w = 1 / (s**2 + tau2)
+    return float(np.sum(w * y) / np.sum(w)), float(1 / np.sqrt(np.sum(w))), float(np.sqrt(tau2))
+
+
+def pooled(table: pl.DataFrame, model: str) -> pl.DataFrame:
+    """Each flow's residual of a model, drawn towards the mean of all by its own doubt: columns capture, flow,
+    log_ratio, pooled."""
+    part = table.filter((pl.col("model") == model) & pl.col("applicable") & pl.col("log_ratio").is_finite())
+    if not part.height:
+        raise InvalidParameter(f"no flow of the table meets the conditions of {model!r}.")
+    by_group = part.group_by("group").agg(pl.col("log_ratio").mean(), pl.col("log_ratio_se").fill_null(LEAST_SE).mean())
+    mean, _, tau = pooled_mean(by_group["log_ratio"].to_numpy(), by_group["log_ratio_se"].to_numpy())
+    own = pl.col("log_ratio_se").fill_null(LEAST_SE) ** 2
+    kept = tau**2 / (tau**2 + own)
+    return part.select("capture", "flow", "log_ratio", pooled=mean + kept * (pl.col("log_ratio") - mean))
+
+
+def constants(table: pl.DataFrame, model: str = "mathis") -> pl.DataFrame:
+    """c and k of rate = c/(RTT p^k) over the groups on which `model` applies; columns as in `CONSTANTS`, no rows where
+    there are fewer than three groups."""
+    used = table.filter((pl.col("model") == model) & pl.col("applicable") & (pl.col("p") > 0) & (pl.col("rate") > 0))
+    few = used.filter(pl.col("p_to") <= FEW_TIMEOUTS)
+    rows = [*_constants(used, "all"), *_constants(few, f"p_to <= {FEW_TIMEOUTS:g}")]
+    schema = pl.Schema({c.name: c.dtype for c in CONSTANTS})
+    return pl.DataFrame(rows, schema={k: pl.Int64() if t == U32 else t for k, t in schema.items()}).cast(schema)
+
+
+def _constants(used: pl.DataFrame, where: str) -> list[dict[str, Any]]:
+    rate = (pl.col("rate") * pl.col("rtt")).log().mean()
+    by_group = used.group_by("group").agg(x=pl.col("p").log().mean(), y=rate).sort("group")
+    x, y = by_group["x"].to_numpy(), by_group["y"].to_numpy()
+    if len(x) < FEW or np.ptp(x) == 0:
+        return []
+    found = _line(x, y)
+    picks = np.random.default_rng(SEED).integers(len(x), size=(DRAWS, len(x)))
+    low, high = np.percentile([_line(x[pick], y[pick]) for pick in picks if np.ptp(x[pick]) > 0], [2.5, 97.5], axis=0)
+    free = float(np.std(y - np.log(found[1]) + found[2] * x))
+    spread = {"c_half": float(np.std(y - np.log(found[0]) + x / 2)), "c": free, "k": free}
+    return [
+        {
+            "where": where,
+            "name": name,
+            "value": found[i],
+            "low": float(low[i]),
+            "high": float(high[i]),
+            "flows": len(x),
+            "residual_sd": spread[name],
+        }
+        for i, name in enumerate(spread)
+    ]
+
+
+def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
+    # y = ln c - x/2, and y = ln c - k x: Theil and Sen's slope
+    i, j = np.triu_indices(len(x), 1)
+    apart = x[i] != x[j]
+    k = -float(np.median((y[i] - y[j])[apart] / (x[i] - x[j])[apart]))
+    return float(np.exp(np.median(y + x / 2))), float(np.exp(np.median(y + k * x))), k
+
+
+def tree(table: pl.DataFrame) -> Tree:
+    """Which model ranks first, from a flow's conditions; tested on groups that were left out."""
+    try:
+        from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped]
+        from sklearn.tree import DecisionTreeClassifier, export_text  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise TcpfitError("the decision tree needs scikit-learn: pip install scikit-learn") from error
+    first = table.filter((pl.col("rank") == 1) & pl.col("applicable")).sort("capture", "flow")
+    groups = first["group"].to_numpy()
+    count = first["group"].n_unique()
+    if count < 2 * LEAF:
+        raise InvalidParameter(f"a tree needs {2 * LEAF} groups of flows on which some model applies, got {count}.")
+    X, y = first.select(CONDITIONS).to_numpy(), first["model"].to_numpy()
+
+    def grown() -> Any:
+        return DecisionTreeClassifier(max_depth=DEPTH, min_samples_leaf=LEAF, random_state=SEED)
+
+    right, plain = np.zeros(len(y)), np.zeros(len(y))
+    for seen, unseen in GroupKFold(min(FOLDS, count)).split(X, y, groups):
+        right[unseen] = grown().fit(X[seen], y[seen]).predict(X[unseen]) == y[unseen]
+        plain[unseen] = _commonest(y[seen]) == y[unseen]
+    by_group = pl.DataFrame({"group": groups, "right": right, "plain": plain}).group_by("group").mean()
+    accuracy = float(by_group["right"].mean())  # type: ignore[arg-type]
+    return Tree(
+        export_text(grown().fit(X, y), feature_names=list(CONDITIONS), decimals=3),
+        count,
+        accuracy,
+        float(by_group["right"].std() or 0.0) / np.sqrt(count),  # type: ignore[arg-type]
+        str(_commonest(y)),
+        float(by_group["plain"].mean()),  # type: ignore[arg-type]
+    )
+
+
+def _commonest(y: np.ndarray[Any, Any]) -> Any:
+    names, number = np.unique(y, return_counts=True)
+    return names[np.argmax(number)]
