@@ -181,7 +181,9 @@ def _of_capture(capture: Any, most: int) -> pl.DataFrame:
     )
     whole = (pl.col("acked_bytes") >= pl.col("unique_bytes")) & (pl.col("segments") >= 1) & (pl.col("time_s") > 0)
     known = pl.all_horizontal(pl.col("rtt", "rto").is_not_null())
-    busy = pl.col("idle").fill_null(0.0) <= IDLE * pl.col("time_s")
+    # far from the sender a lost tail is not seen to be outstanding: the silence before its resend looks idle
+    tail = (pl.col("vantage_fraction") > 0.5) & (pl.col("lost_segments") > 0)
+    busy = (pl.col("idle").fill_null(0.0) <= IDLE * pl.col("time_s")) | tail
     columns = ["flow", "src", "dst", "segments", "time_s", "handshake_s", "losses", "indications", "sent_segments"]
     columns += ["rtt", "rto", "w_max", *(f"{of}_{k}" for k in (0, 1) for of in ("flight", "lost", "resent"))]
     chosen: pl.DataFrame = table.filter(whole & known & busy & (pl.col("segments") <= most)).select(columns)
