@@ -23,6 +23,7 @@ from .errors import complain, debugging, unexpected
 from .events import events
 from .explain import explain
 from .models import models
+from .pooled import dynamics, pool
 from .predict import predict
 
 
@@ -70,9 +71,11 @@ def main() -> None:
 main.add_command(analyze)
 main.add_command(annotate)
 main.add_command(compare)
+main.add_command(dynamics)
 main.add_command(events)
 main.add_command(explain)
 main.add_command(models)
+main.add_command(pool)
 main.add_command(predict)
 
 

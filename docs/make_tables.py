@@ -14,6 +14,9 @@ from tcpfit.parameters.episodes import EPISODES
 from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES
 from tcpfit.parameters.gilbert import INDEPENDENCE
 from tcpfit.parameters.table import NAMES, PARAMETERS
+from tcpfit.ranking.across import ACROSS, CONSTANTS, RESIDUALS
+from tcpfit.ranking.dynamics import COURSE, COURSE_SCORES
+from tcpfit.ranking.short import SHORT, SHORT_VERDICTS, TRANSFERS
 from tcpfit.ranking.table import RANKING, STATES, VERDICTS
 
 PAGE = Path(__file__).with_name("tables.md")
@@ -30,6 +33,14 @@ ABOUT = {
     "independence": "A row per flow, of `tcpfit.parameters.independence`.",
     "ranking": "A row per flow and model.",
     "verdicts": "A row per flow.",
+    "transfers": "A row per short transfer, of `tcpfit.transfers`.",
+    "short": "A row per size, model and start, of `tcpfit.rank_short`.",
+    "short_verdicts": "A row per size, of `tcpfit.rank_short`.",
+    "course": "A row per bin of time, of `tcpfit.course`.",
+    "course_scores": "A row per model, of `tcpfit.course`.",
+    "residuals": "A row per flow and model, of `tcpfit.rank`.",
+    "across": "A row per model, of `tcpfit.rank`.",
+    "constants": "A row per set of flows and constant, of `tcpfit.rank`.",
 }
 
 TABLES = dict(schema.TABLES) | {
@@ -39,6 +50,14 @@ TABLES = dict(schema.TABLES) | {
     "independence": INDEPENDENCE,
     "ranking": RANKING,
     "verdicts": VERDICTS,
+    "transfers": TRANSFERS,
+    "short": SHORT,
+    "short_verdicts": SHORT_VERDICTS,
+    "course": COURSE,
+    "course_scores": COURSE_SCORES,
+    "residuals": RESIDUALS,
+    "across": ACROSS,
+    "constants": CONSTANTS,
 }
 
 HEAD = """# Tables

@@ -14,12 +14,33 @@ from tcpfit.exceptions import CaptureError, InvalidParameter, TcpfitError
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis, analyze
+    from tcpfit.ranking.across import rank
+    from tcpfit.ranking.dynamics import course
+    from tcpfit.ranking.short import rank_short, transfers
 
 __version__ = "0.1.0"
 
-__all__ = ["Analysis", "CaptureError", "InvalidParameter", "TcpfitError", "__version__", "analyze"]
+__all__ = [
+    "Analysis",
+    "CaptureError",
+    "InvalidParameter",
+    "TcpfitError",
+    "__version__",
+    "analyze",
+    "course",
+    "rank",
+    "rank_short",
+    "transfers",
+]
 
-_LAZY = {"Analysis": "tcpfit.analysis", "analyze": "tcpfit.analysis"}
+_LAZY = {
+    "Analysis": "tcpfit.analysis",
+    "analyze": "tcpfit.analysis",
+    "course": "tcpfit.ranking.dynamics",
+    "rank": "tcpfit.ranking.across",
+    "rank_short": "tcpfit.ranking.short",
+    "transfers": "tcpfit.ranking.short",
+}
 
 
 def __getattr__(name: str) -> Any:

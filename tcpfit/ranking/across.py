@@ -109,11 +109,12 @@ class Tree:
     accuracy_se: float
     always: str
     always_accuracy: float
+    difference_se: float
 
     @property
     def text(self) -> str:
         """What the rules are worth."""
-        worth = "better than" if self.accuracy - self.always_accuracy > 2 * self.accuracy_se else "no better than"
+        worth = "better than" if self.accuracy - self.always_accuracy > 2 * self.difference_se else "no better than"
         return (
             f"On groups it has not seen the tree names the first model of {self.accuracy:.0%} "
             f"(standard error {self.accuracy_se:.0%}, {self.groups} groups), {worth} always naming the commonest one "
@@ -154,8 +155,8 @@ def residuals(captures: Sequence[Any]) -> pl.DataFrame:
     Tables of several calls can be put together only where their groups are; better call it once.
     """
     schema = pl.Schema({c.name: c.dtype for c in RESIDUALS})
-    parts = [_of_capture(capture).with_columns(capture=pl.lit(i)) for i, capture in enumerate(captures)]
-    parts = [part for part in parts if part.height]
+    found = enumerate(_of_capture(capture) for capture in captures)
+    parts = [part.with_columns(capture=pl.lit(i)) for i, part in found if part.height]
     if not parts:
         return pl.DataFrame(schema=schema)
     table = pl.concat(parts, how="vertical_relaxed")
@@ -163,6 +164,8 @@ def residuals(captures: Sequence[Any]) -> pl.DataFrame:
 
 
 def _of_capture(capture: Any) -> pl.DataFrame:
+    if not capture.flows.height:
+        return pl.DataFrame()
     evidence = Evidence(capture.flows, capture.events, capture.rounds)
     order = pl.DataFrame({"flow": evidence.flow}, schema={"flow": pl.UInt32})
     wide = capture.parameters.with_columns(pl.col("name").cast(pl.String)).pivot(
@@ -337,14 +340,16 @@ def tree(table: pl.DataFrame) -> Tree:
         right[unseen] = grown().fit(X[seen], y[seen]).predict(X[unseen]) == y[unseen]
         plain[unseen] = _commonest(y[seen]) == y[unseen]
     by_group = pl.DataFrame({"group": groups, "right": right, "plain": plain}).group_by("group").mean()
-    accuracy = float(by_group["right"].mean())  # type: ignore[arg-type]
+    right, plain = by_group["right"].to_numpy(), by_group["plain"].to_numpy()
+    root = float(np.sqrt(count))
     return Tree(
         export_text(grown().fit(X, y), feature_names=list(CONDITIONS), decimals=3),
         count,
-        accuracy,
-        float(by_group["right"].std() or 0.0) / np.sqrt(count),  # type: ignore[arg-type]
+        float(right.mean()),
+        float(right.std(ddof=1)) / root,
         str(_commonest(y)),
-        float(by_group["plain"].mean()),  # type: ignore[arg-type]
+        float(plain.mean()),
+        float((right - plain).std(ddof=1)) / root,
     )
 
 
