@@ -8,6 +8,9 @@ comparison.py     score, paired differences, block bootstrap, rank
 applicability.py  the models' assumptions as checks on the flow
 verdict.py        one word and one sentence a flow
 observed.py       what the flows achieved
+short.py          short flows pooled by size, against models of the transfer time
+dynamics.py       one flow over time
+across.py         many flows: how far each model is off, constants, which wins where
 """
 
 from tcpfit.ranking.observed import OBSERVED, observed
