@@ -54,6 +54,8 @@ KNOWN = 100
 IDLE = 0.1
 ENOUGH = 20
 """Flows of a size that a comparison needs."""
+TOLD = 4
+"""Models that a sentence names."""
 LOST = 5
 """Flows of a size with a loss that a comparison needs: without loss all models count the same rounds."""
 SIZES = ((1, 3), (4, 10), (11, 30), (31, 100), (101, MOST))
@@ -147,7 +149,6 @@ def _of_capture(capture: Any, most: int) -> pl.DataFrame:
     wide = wide.with_columns(
         pl.lit(None, pl.Float64).alias(n) for n in ("rtt", "rto", "w_max") if n not in wide.columns
     )
-    idle = rounds.group_by("flow").agg(idle=pl.col("idle_s").sum())
     first, second = (
         rounds.filter(pl.col("round") == k).select(
             "flow",
@@ -165,7 +166,6 @@ def _of_capture(capture: Any, most: int) -> pl.DataFrame:
     table = (
         capture.flows.filter(largest)
         .join(wide, on="flow", how="left")
-        .join(idle, on="flow", how="left")
         .join(first, on="flow", how="left")
         .join(second, on="flow", how="left")
         .with_columns(
@@ -181,9 +181,7 @@ def _of_capture(capture: Any, most: int) -> pl.DataFrame:
     )
     whole = (pl.col("acked_bytes") >= pl.col("unique_bytes")) & (pl.col("segments") >= 1) & (pl.col("time_s") > 0)
     known = pl.all_horizontal(pl.col("rtt", "rto").is_not_null())
-    # far from the sender a lost tail is not seen to be outstanding: the silence before its resend looks idle
-    tail = (pl.col("vantage_fraction") > 0.5) & (pl.col("lost_segments") > 0)
-    busy = (pl.col("idle").fill_null(0.0) <= IDLE * pl.col("time_s")) | tail
+    busy = pl.col("busy_s") >= (1 - IDLE) * pl.col("time_s")
     columns = ["flow", "src", "dst", "segments", "time_s", "handshake_s", "losses", "indications", "sent_segments"]
     columns += ["rtt", "rto", "w_max", *(f"{of}_{k}" for k in (0, 1) for of in ("flight", "lost", "resent"))]
     chosen: pl.DataFrame = table.filter(whole & known & busy & (pl.col("segments") <= most)).select(columns)
@@ -424,7 +422,9 @@ def _verdict(rows: Sequence[Mapping[str, Any]], part: pl.DataFrame) -> dict[str,
     if len(names) == 1:
         text = f"{names[0]} predicts the times of {flows} best; {off}{beside}."
         return {"state": "explained", "models": names, "text": text}
-    several = f"{', '.join(names[:-1])} and {names[-1]} predict the times of {flows} equally well"
+    more = f"{len(names) - TOLD} others" if len(names) > TOLD + 1 else ""
+    told = [*names[:TOLD], more] if more else names
+    several = f"{', '.join(told[:-1])} and {told[-1]} predict the times of {flows} equally well"
     text = f"{several}; of {names[0]} {off}{beside}."
     return {"state": "undecided", "models": names, "text": text}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -66,6 +67,17 @@ def test_one_transfer_a_connection(web):
     """200 connections; their requests of 200 bytes are no transfers."""
     assert 200 == web.height
     assert web["segments"].sum() > 1500
+
+
+def test_pauses_and_unfinished_transfers_are_left_out(web):
+    """An application that waits is described by no model; the time of what was never acknowledged is not known."""
+    own = tcpfit.analyze(SAMPLES / "short-web.pcap.gz")
+    first, second = web["flow"][0], web["flow"][1]
+    paused = pl.when(pl.col("flow") == first).then(pl.col("busy_s") / 2).otherwise("busy_s")
+    open_ = pl.when(pl.col("flow") == second).then(0).otherwise("acked_bytes")
+    flows = own.flows.with_columns(busy_s=paused, acked_bytes=open_)
+    found = transfers([SimpleNamespace(flows=flows, rounds=own.rounds, parameters=own.parameters)])
+    assert {first, second} == set(web["flow"]) - set(found["flow"])
 
 
 def test_loss_rates_are_those_of_the_other_transfers(web):
