@@ -25,7 +25,7 @@ def test_pool_separates_short_flows_from_the_others(pooled):
         s["verdict"]["state"] for s in pooled["short"]
     }
     assert 200 == max(model["flows"] for model in sizes[1, 100]["models"])
-    assert {"paper", "measured"} == {model["start"] for model in sizes[4, 10]["models"]}
+    assert {"paper", "measured", "drawn"} == {model["start"] for model in sizes[4, 10]["models"]}
     assert 1 == pooled["across"]["flows"]
     assert "pftk-full" in [model["model"] for model in pooled["across"]["models"]]
     assert pooled["across"]["tree"]["rules"] is None

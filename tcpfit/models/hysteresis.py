@@ -24,6 +24,8 @@ p rises.
 end below `stop = 1` segments, each with its loss phase weighted by p_ss. This matters: N = 12, p = 0.05, RTT 0.2 s, T0
 1 s take 2.07 s, with stop = 0.1 2.26 s. Q is taken at min(E[W_ss], Wmax). The handshake is left out, as in the paper's
 figures.
+Extensions: `whole_rounds=True` (`transfer_time`); `Hysteresis.draw_losses` draws how many segments lie between losses,
+of which the paper takes the mean.
 
 **Validation** `tests/models/test_model_values.py::test_grid[li_hysteresis.mean]`, `[li_hysteresis.var]`; against every
 sequence of coins, and against the paper's random algorithm, `test_hysteresis.py`. Tables 2 and 3 are not reproduced:
@@ -314,6 +316,34 @@ def toss(
     return total[0], w1[0]
 
 
+def draw_losses(N: float, path: Path, w1: Array, generator: np.random.Generator) -> Array:
+    """An extension: times (s) of one flow where the segments up to each loss are drawn too, not their mean (3).
+
+    Each segment is lost with p on its own; the lost one belongs to the round that ends the cycle, as in Cardwell's (5),
+    and is sent again in the next; a transfer ends when all is sent, in the cycle without a loss.
+    """
+    draws = w1.size
+    p, RTT, T0, Wmax, gamma = (float(x[0]) for x in (path.p, path.RTT, path.T0, path.Wmax, path.gamma))
+    left, w1, total = np.full(draws, float(np.ceil(N))), w1.astype(np.float64), np.zeros(draws)
+    timed_out = timeout_duration(np.asarray([p]), np.asarray([T0]))[0]
+    going = np.arange(draws)
+    while going.size:
+        d, w = left[going], w1[going]
+        before = generator.geometric(p, going.size) - 1.0 if p > 0 else np.full(going.size, np.inf)
+        ends = before >= d
+        sent = np.where(ends, d, before + 1)
+        one = np.ones_like(sent)
+        total[going] += slow_start_time(sent, w, gamma * one, Wmax * one, RTT * one, path.whole_rounds)
+        total[going] += float(path.delayed_ack[0]) * (w == 1)
+        window = np.minimum(window_after_slow_start(sent, w, gamma * one), Wmax)
+        timeout = generator.random(going.size) <= timeout_probability(p * one, window)
+        total[going] += np.where(ends, 0.0, np.where(timeout, timed_out, RTT))
+        w1[going] = np.where(timeout, 1.0, np.maximum(window / 2, 1.0))
+        left[going] = d - before
+        going = going[~ends]
+    return total
+
+
 def distribution(N: float, path: Path, w1: float, stop: float = 1.0, atoms: int = 4096) -> tuple[Array, Array]:
     """Transfer times (s), rising, and their probabilities, of one flow.
 
@@ -451,6 +481,13 @@ class Hysteresis(Cycles):
         """Possible transfer times (s), rising, and their probabilities, of one flow; see the function."""
         values, path = self._one(flow)
         return distribution(values["segments"], path, values["w_1"], self.stop, atoms)
+
+    def draw_losses(self, *, draws: int, seed: int, **flow: Any) -> Array:
+        """Transfer times (s) of one flow where the positions of the losses are drawn too, an extension; see the
+        function."""
+        values, path = self._one(flow)
+        first = np.full(draws, min(values["w_1"], values["w_max"]))
+        return draw_losses(values["segments"], path, first, np.random.default_rng(seed))
 
     def _moments(self, a: dict[str, Array]) -> tuple[Array, Array]:
         return moments(a["segments"], self._path(a), a["w_1"], self.stop)

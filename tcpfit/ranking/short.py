@@ -17,6 +17,7 @@ paper     the papers' defaults: a window of 1 segment, b = 2, a delayed ACK of 0
 measured  of the host that sends: the median first window of transfers that needed more than one round (RFC 6928: 10),
           growth from the first round to the second of those without loss (b = 1 where the window doubles), the wait for
           the ACK of single segments; in whole round trips (`whole_rounds`).
+drawn     (hysteresis only, an extension) the measured start, and the positions of the losses drawn, not their mean.
 
 A model takes of these what it has a parameter for: Sikdar's models have their slow start built in.
 
@@ -60,6 +61,9 @@ LOST = 5
 """Flows of a size with a loss that a comparison needs: without loss all models count the same rounds."""
 SIZES = ((1, 3), (4, 10), (11, 30), (31, 100), (101, MOST))
 LOSS_FREE = "loss-free"
+DRAWN, DRAWS, SEED = "drawn", 400, 2004
+LEVELS = (0.05, 0.1, 0.25, 0.75, 0.9, 0.95)
+LAW = ("predicted_s", "variance", *(f"q{100 * level:g}" for level in LEVELS))
 STARTS = {
     "paper": {"w_1": 1.0, "b": 2.0, "delayed_ack": 0.1},
     "measured": {"w_1": math.nan, "b": math.nan, "delayed_ack": math.nan},
@@ -88,7 +92,7 @@ SHORT = (
     Column("flows", U32, "", "transfers of that size that the model has a time for"),
     Column("with_loss", U32, "", "those that lost a segment"),
     Column("model", STR, "", "name of the model, or the baseline `loss-free`"),
-    Column("start", STR, "", "how a transfer begins: `paper` or `measured`"),
+    Column("start", STR, "", "how a transfer begins: `paper`, `measured`, or `drawn`: measured, and losses drawn"),
     Column("rank", U32, "", "1 is best, by score; null for the baseline"),
     Column("observed_mean_s", F64, "s", "mean time"),
     Column("predicted_mean_s", F64, "s", "mean of the predicted times"),
@@ -226,7 +230,7 @@ def _with_hosts(table: pl.DataFrame) -> pl.DataFrame:
 def predicted(table: pl.DataFrame, models: Mapping[str, Model] | None = None) -> pl.DataFrame:
     """Mean time (s) that every model predicts for every transfer: columns capture, flow, model, start, predicted_s.
 
-    `table` is that of `transfers`. The baseline is in it with start `measured`.
+    `table` is that of `transfers`. The baseline is in it with start `measured`; what is drawn is not.
     """
     chosen = transfer_models() if models is None else dict(models)
     parts = []
@@ -283,8 +287,9 @@ def rank_short(table: pl.DataFrame, models: Mapping[str, Model] | None = None) -
     them. Sizes without a transfer are left out.
     """
     chosen = transfer_models() if models is None else dict(models)
-    times = predicted(table, chosen)
     spread = _spread(table, chosen)
+    drawn = spread.filter(pl.col("start") == DRAWN).select("capture", "flow", "model", "start", "predicted_s")
+    times, spread = pl.concat([predicted(table, chosen), drawn]), spread.drop("predicted_s")
     top = int(table["segments"].max() or 1) if table.height else 1  # type: ignore[arg-type]
     rows: list[dict[str, Any]] = []
     verdicts: list[dict[str, Any]] = []
@@ -351,41 +356,33 @@ def _size(part: pl.DataFrame, times: pl.DataFrame, spread: pl.DataFrame) -> list
 
 
 def _spread(table: pl.DataFrame, models: Mapping[str, Model]) -> pl.DataFrame:
-    """Where each time lies in hysteresis' distribution: variance_s2 and the quantiles, per transfer and start."""
-    levels = (0.05, 0.1, 0.25, 0.75, 0.9, 0.95)
-    names = [f"q{100 * level:g}" for level in levels]
+    """Hysteresis' distribution of the time of each transfer: variance and quantiles, per start; the mean of draws."""
     parts = []
-    for start in STARTS:
-        for name, model in models.items():
-            if not isinstance(model, Hysteresis):
-                continue
-            model = _with_start(model, start)
-            assert isinstance(model, Hysteresis)
-            keywords = _keywords(model, table, start)
+    for name, model in models.items():
+        for start in (*STARTS, DRAWN) if isinstance(model, Hysteresis) else ():
+            of_start = "measured" if start == DRAWN else start
+            own = _with_start(model, of_start)
+            assert isinstance(own, Hysteresis)
+            keywords = _keywords(own, table, of_start)
             usable = np.all([np.isfinite(v) | (k == "w_max") for k, v in keywords.items()], axis=0)
-            found = np.full((table.height, len(levels)), np.nan)
-            for i in np.flatnonzero(usable):
-                times, chances = model.distribution(atoms=512, **{key: float(v[i]) for key, v in keywords.items()})
-                total = np.cumsum(chances)
-                found[i] = times[np.minimum(np.searchsorted(total, np.array(levels) * total[-1]), len(times) - 1)]
-            parts.append(
-                table.select(
-                    "capture",
-                    "flow",
-                    "rtt",
-                    model=pl.lit(name),
-                    start=pl.lit(start),
-                    variance=pl.Series(model.variance(**keywords)).fill_nan(None),
-                    **{n: pl.Series(found[:, k]).fill_nan(None) for k, n in enumerate(names)},
-                )
-            )
-    return pl.concat(parts) if parts else _no_spread(table, names)
-
-
-def _no_spread(table: pl.DataFrame, names: Sequence[str]) -> pl.DataFrame:
-    empty = {name: pl.Float64() for name in ("rtt", "variance", *names)}
-    keys = {"capture": table.schema["capture"], "flow": table.schema["flow"]}
-    return pl.DataFrame(schema={**keys, "model": pl.String(), "start": pl.String(), **empty})
+            found = np.full((table.height, 2 + len(LEVELS)), np.nan)
+            for i in np.flatnonzero(usable).tolist():
+                flow = {key: float(v[i]) for key, v in keywords.items()}
+                if start == DRAWN:
+                    times = np.sort(own.draw_losses(draws=DRAWS, seed=SEED + i, **flow))
+                    chances = np.full(DRAWS, 1 / DRAWS)
+                else:
+                    times, chances = own.distribution(atoms=512, **flow)
+                mean = float(times @ chances)
+                at = np.searchsorted(np.cumsum(chances), LEVELS)
+                found[i] = [mean, float((times - mean) ** 2 @ chances), *times[np.minimum(at, len(times) - 1)]]
+            columns = {name: pl.Series(found[:, k]).fill_nan(None) for k, name in enumerate(LAW)}
+            parts.append(table.select("capture", "flow", "rtt", model=pl.lit(name), start=pl.lit(start), **columns))
+    if parts:
+        return pl.concat(parts)
+    keys = {"capture": table.schema["capture"], "flow": table.schema["flow"], "rtt": pl.Float64()}
+    names = {"model": pl.String(), "start": pl.String()} | dict.fromkeys(LAW, pl.Float64())
+    return pl.DataFrame(schema={**keys, **names})
 
 
 def _coverage(known: pl.DataFrame) -> dict[str, float | None]:

@@ -139,10 +139,12 @@ def _size(size: dict[str, Any], out: Console) -> None:
     out.print(Padding(table, (0, 0, 0, 2)))
     if models:
         out.print(Text(f"    observed {words.seconds(models[0]['observed_mean_s'])} on average", style="dim"))
-    law = next((row for row in models if row["inside_90"] is not None and row["start"] == "measured"), None)
+    law = next((row for row in models if row["inside_90"] is not None and row["start"] == "drawn"), None)
     if law:
         shares = f"{law['inside_50']:.0%} and {law['inside_90']:.0%}"
-        out.print(Text(f"    hysteresis' central 50 and 90 % hold {shares} of the times", style="dim"))
+        out.print(
+            Text(f"    central 50 and 90 % of hysteresis with drawn losses hold {shares} of the times", style="dim")
+        )
 
 
 def _table(*headings: str, left: tuple[str, ...] = ("model",)) -> Table:

@@ -338,6 +338,25 @@ def test_fit_finds_the_timeout(model):
     assert model.score(table, times) > 0.8
 
 
+def test_drawn_losses_of_a_single_segment():
+    """One segment: each loss, p/(1-p) on average, costs a round and E[Z^TO] (there is nothing to fast-retransmit)."""
+    p, rtt, rto = 0.2, 0.1, 0.5
+    flow = {"segments": 1.0, "p": p, "rtt": rtt, "rto": rto, "b": 1.0, "delayed_ack": 0.0}
+    drawn = Hysteresis(whole_rounds=True).draw_losses(draws=40_000, seed=1, **flow)
+    waited = float(timeouts.timeout_duration(np.array([p]), np.array([rto]))[0])
+    expected = rtt + p / (1 - p) * (rtt + waited)
+    assert expected == pytest.approx(drawn.mean(), abs=4 * drawn.std() / 200)
+    assert 1 - p == pytest.approx(np.mean(drawn == rtt), abs=0.01)
+
+
+def test_drawn_losses_without_loss():
+    """All draws are the prediction, and three round trips of a window of 10 hold 70 segments."""
+    flow = {"segments": 70.0, "p": 0.0, "rtt": 0.1, "rto": 1.0, "b": 1.0, "w_1": 10.0, "delayed_ack": 0.0}
+    model = Hysteresis(whole_rounds=True)
+    np.testing.assert_allclose(model.draw_losses(draws=10, seed=1, **flow), 0.3)
+    assert 0.3 == pytest.approx(float(model.predict(**flow)))
+
+
 @pytest.mark.parametrize("name", ["hysteresis", "catnip", "cardwell-2000"])
 def test_whole_rounds_of_a_loss_free_transfer(name):
     """A window of 10 that doubles sends 10, 30 and 70 segments in 1, 2 and 3 round trips; as printed, 2 in less."""

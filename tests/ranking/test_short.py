@@ -125,6 +125,18 @@ def test_hysteresis_is_recognised_in_its_own_times(printed):
     assert verdict["models"][0].startswith("hysteresis")
 
 
+def test_losses_must_be_drawn_for_the_spread(web):
+    """The mean position of the losses makes the paper's distribution too narrow; with drawn ones it holds the times."""
+    ranked, _ = rank_short(web)
+    whole = ranked.filter((pl.col("model") == "hysteresis") & (pl.col("low") == 1) & (pl.col("high") == 100))
+    of = {row["start"]: row for row in whole.to_dicts()}
+    assert of["measured"]["inside_90"] < 0.6
+    assert of["drawn"]["inside_90"] > 0.9
+    assert of["drawn"]["below_10"] + of["drawn"]["above_90"] < 0.2
+    assert of["measured"]["predicted_sd_s"] < 0.5 * of["measured"]["observed_sd_s"]
+    assert of["drawn"]["predicted_sd_s"] > 0.8 * of["drawn"]["observed_sd_s"]
+
+
 def test_few_transfers_are_insufficient():
     ranked, judged = rank_short(drawn(5, 12, 1, printed=True))
     assert {"insufficient"} == set(judged["state"].cast(pl.String))
