@@ -2,6 +2,7 @@
 # make test    cargo test and pytest
 # make lint    ruff, mypy, rustfmt, clippy
 # make bench   time the engine beside other programs, an analysis and the models (minutes)
+# make validate simulate flows from the models' assumptions: intervals, verdicts, the papers' claims (minutes)
 # make ratchet check that what was right is right, and record what has become so
 # make wheel   build the wheel into dist/
 # make clean   remove what was built
@@ -15,7 +16,7 @@ CRATE := tcpfit/engine/Cargo.toml
 RUST := $(CRATE) tcpfit/engine/Cargo.lock $(shell find tcpfit/engine/src -name '*.rs' 2>/dev/null)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench ratchet wheel docs tools tshark clean accuracy coverage
+.PHONY: demo test lint bench ratchet wheel docs tools tshark clean accuracy coverage validate
 
 demo: $(VENV)/built
 	$(BIN)/tcpfit analyze $(CAPTURE)
@@ -78,6 +79,10 @@ accuracy: $(VENV)/built
 # docs/coverage.md: make coverage REPLICAS='dir dir' TRACES='dir dir', folders of runs with recorded truth
 coverage: $(VENV)/built
 	$(BIN)/python benchmarks/intervals.py --markdown docs/coverage.md $(if $(REPLICAS),--replicas $(REPLICAS)) $(if $(TRACES),--traces $(TRACES))
+
+# docs/validation.md and its figures: make validate TRACES='dir dir' measures recorded flows again too
+validate: $(VENV)/tools
+	$(BIN)/python benchmarks/validate.py $(if $(TRACES),--traces $(TRACES))
 
 wheel: $(VENV)/built
 	rm -rf dist build
