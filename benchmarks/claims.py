@@ -17,6 +17,7 @@ import tcpfit
 from tcpfit.models import catalogue
 from tcpfit.models.bohacek_sack import fraction_in_timeout
 from tcpfit.models.pftk_full import time_in_timeout
+from tcpfit.models.timeouts import timeout_probability
 from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.window import w_max
@@ -241,6 +242,17 @@ def transfers(flows: int = TRANSFERS) -> Iterator[Row]:
             yield {"p": p, "segments": size, "time_s": float(times.mean()), "spread_s": float(times.std())} | {
                 name: float(np.asarray(model.predict(**given))) for name, model in made.items()
             }
+
+
+def repairs(flows: int = 300) -> Iterator[Row]:
+    """Share of Reno's loss events that time out in transfers of 200 KB, and PFTK's Q at the windows they began with."""
+    for p in (0.01, 0.03, 0.08, 0.1):
+        path = Path(p, rtt_s=0.2, rto_s=1.0)
+        _, events, _ = simulate(path, Sender("reno", b=2.0, w_max=24, first_window=1), SIZES[-1], flows, 5)
+        begun = events.filter((pl.col("kind") == "loss_event") & (pl.col("flight") > 1))
+        window = begun["flight"].to_numpy()
+        q = timeout_probability(np.full(len(window), p), window)
+        yield {"p": p, "p_to": float(begun["timeout_follows"].cast(pl.Float64).to_numpy().mean()), "q": float(q.mean())}
 
 
 def web(rows: list[Row]) -> Iterator[Row]:

@@ -36,6 +36,7 @@ SIMULATED: Mapping[str, Callable[[], Iterator[Row]]] = {
     "bernoulli": claims.bernoulli,
     "bursts": claims.bursts,
     "transfers": claims.transfers,
+    "repairs": claims.repairs,
     "timeouts": claims.in_timeout,
     "correlated": claims.correlated,
 }
