@@ -109,9 +109,10 @@ of a given process, the recovery of Tahoe, Reno, NewReno, the first SACK senders
 back-off. It emits tcpfit's own tables, on which the same estimates and the same ranking run as on a capture. It knows
 no timing within a round, no limited transmit and no needless resends, so it says what follows from the models'
 assumptions, not how a kernel behaves. **Recorded flows** do that: captures at the sender of ns-2 and of Linux over an
-emulated path, whose long Reno flows with at least {fewest} loss events are used here.""".replace(
-    "{fewest}", str(claims.FEWEST)
-)
+emulated path, whose long Reno flows with at least {fewest} loss events are used here. In d-p0.5-* an event begins with
+0.5 % at
+each packet and takes m packets in a row, or a share q of those of the next 50 ms (RTT 50 ms, 20 Mbit/s, 60
+s).""".replace("{fewest}", str(claims.FEWEST))
 
 
 def intervals(data: Mapping[str, list[Row]]) -> str:
