@@ -81,7 +81,7 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats) -> Blocks:
     at_recovery, at_timeout = _round_of(evidence, recoveries), _round_of(evidence, timeouts)
     alone = np.asarray(timeouts.frame["phase"].cast(pl.String) == "open", dtype=np.bool_)
     alone_at, alone_flight = at_timeout[alone], timeouts.floats("flight")[alone]
-    others = losses.floats("flight") - 1.0
+    others = losses.floats("flight")
     others = np.where(others >= 1.0, others, 0.0)
     others_lost = np.where(others > 0, np.minimum(losses.floats("segments") - 1.0, others), 0.0)
     late = reorders.floats("value")

@@ -105,7 +105,8 @@ class Sender:
             late = alive < 3 or bool(random.random() < self.p * lost)
             left = (acked - alive + first) * SMSS
             common = {"flow": self.flow, "segments": lost, "flight": flight, "left": left, "right": left + lost * SMSS}
-            self.events.append(event_row("loss_event", start, timeout_follows=late, value=self.rtt_s, **common))
+            cause = common | {"flight": flight - 1}  # outstanding when the first lost one was sent
+            self.events.append(event_row("loss_event", start, timeout_follows=late, value=self.rtt_s, **cause))
             if late:
                 series = int(random.geometric(1 - self.p))
                 waited = 0.0

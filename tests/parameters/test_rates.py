@@ -58,7 +58,7 @@ def test_rates_by_hand() -> None:
     assert (0.002, 2) == (found["p_indication"]["value"], found["p_indication"]["n"])
     assert 0.004 == found["q_tilde"]["value"]
     assert 2.0 == found["m"]["value"]
-    assert (0 + 2) / (10 + 20) == pytest.approx(found["q"]["value"])
+    assert (0 + 2) / (11 + 21) == pytest.approx(found["q"]["value"])
     assert (0.5, 2) == (found["p_to"]["value"], found["p_to"]["n"])
     assert (0.5, 1, None) == (found["rto"]["value"], found["rto"]["n"], found["rto"]["low"])
     assert 15.0 == found["w"]["value"]
