@@ -43,6 +43,11 @@ SURE = 0.8
 FLAT, SLOW = 1 / 3, 1 / 1.4  # segments of growth a round
 
 
+CUBIC_AS_RENO = 3 * (1 - 0.7) / (1 + 0.7)
+"""A window that grows by 1/b a round and keeps beta at loss has the mean rate of one that halves and has b times
+3 (1 - beta)/(1 + beta) (RFC 9438, 4.3): what a Reno model is given as b for a CUBIC flow."""
+
+
 def families(evidence: Evidence) -> pl.DataFrame:
     """Columns flow, family (Enum), confidence (0 to 1), decrease (median factor, null without episodes), episodes."""
     owner, factor = decreases(evidence)
@@ -72,6 +77,11 @@ def families(evidence: Evidence) -> pl.DataFrame:
         },
         schema_overrides={"flow": pl.UInt32, "family": pl.Enum(list(FAMILIES)), "episodes": pl.UInt32},
     ).with_columns(pl.col("decrease").fill_nan(None))
+
+
+def as_reno(family: pl.DataFrame, b: Floats) -> Floats:
+    """The b that a Reno model is given: of a CUBIC flow that of the Reno flow with the same mean rate."""
+    return np.asarray(b * np.where(family["family"].cast(pl.String) == "cubic", CUBIC_AS_RENO, 1.0))
 
 
 def decreases(evidence: Evidence) -> tuple[Ints, Floats]:

@@ -10,7 +10,7 @@ import polars as pl
 
 from tcpfit.models import Model, catalogue
 from tcpfit.parameters.evidence import Evidence, floats
-from tcpfit.parameters.growth import families
+from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats
 from tcpfit.parameters.loss_rate import capture_loss
 from tcpfit.parameters.table import NAMES
@@ -23,9 +23,14 @@ from tcpfit.ranking.steady import Steady, steady
 from tcpfit.ranking.table import BASELINES, RANKING, VERDICTS
 from tcpfit.ranking.verdict import Candidate, verdict
 
-CUBIC_AS_RENO = 3 * (1 - 0.7) / (1 + 0.7)
-"""A window that grows by 1/b a round and keeps beta at loss has the mean rate of one that halves and has b times
-3 (1 - beta)/(1 + beta) (RFC 9438, 4.3): what a Reno model is given as b for a CUBIC flow."""
+
+def ranked_models() -> dict[str, Model]:
+    """The models that flows are ranked by unless others are asked for: throughput models of current senders."""
+    return {
+        name: model
+        for name, model in catalogue().items()
+        if model.predicts == "throughput" and name not in applicability.NOT_RANKED
+    }
 
 
 def rank(
@@ -44,15 +49,10 @@ def rank(
     |log_ratio| otherwise; models that do not apply follow, by |log_ratio|.
     """
     evidence = Evidence(flows, events, rounds)
-    ranked = {
-        name: model
-        for name, model in catalogue().items()
-        if model.predicts == "throughput" and name not in applicability.NOT_RANKED
-    }
-    chosen = dict(ranked if models is None else models)
+    chosen = dict(ranked_models() if models is None else models)
     value, low, high = (_wide(parameters, evidence, side) for side in ("value", "low", "high"))
     family = families(evidence)
-    value["b"] = value["b"] * np.where(family["family"].cast(pl.String) == "cubic", CUBIC_AS_RENO, 1.0)
+    value["b"] = as_reno(family, value["b"])
     part = steady(evidence, value["w_max"])
     cut = blocks(evidence, part, value["rtt"])
     total = cut.of_flows()
