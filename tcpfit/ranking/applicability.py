@@ -14,6 +14,7 @@ import numpy as np
 
 from tcpfit.models import Model
 from tcpfit.models.cubic import mean_cubic_window, mean_friendly_window
+from tcpfit.ranking import bottleneck
 
 LIMITED = 0.2
 MOSTLY_LIMITED = 0.8
@@ -50,6 +51,9 @@ class Facts:
     w: float | None
     w_max: float | None
     rtt: float | None
+    flatness: float | None = None
+    growth: float | None = None
+    standing: float | None = None
 
 
 NOT_RANKED = frozenset({"sikdar-tahoe", "tfrc", "sikdar-tahoe-latency", "catnip"})
@@ -97,12 +101,12 @@ def no_fast_recovery(facts: Facts) -> str | None:
 
 
 def loss_limited(facts: Facts) -> str | None:
-    """Losses bound the rate (or let it run into the window limit now and then)."""
+    """Losses bound the rate (or let it run into the window limit now and then), not the application or capacity."""
     if facts.loss_events == 0:
         return f"no loss event in {facts.rounds:.0f} steady rounds: losses did not bound the rate"
     if facts.limited_share > MOSTLY_LIMITED:
         return f"{facts.limited_share:.0%} of the steady rounds were at the window limit: losses hardly mattered"
-    return _idle(facts)
+    return _idle(facts) or _fills_the_bottleneck(facts)
 
 
 def not_window_limited(facts: Facts) -> str | None:
@@ -215,6 +219,19 @@ def judge(model: Model, failed: Mapping[str, str]) -> tuple[bool, list[str]]:
     reasons = list(dict.fromkeys(failed[a.name] for a in required))
     reasons += [text for text in dict.fromkeys(f"weakened: {failed[a.name]}" for a in others)]
     return not required, reasons
+
+
+def _fills_the_bottleneck(facts: Facts) -> str | None:
+    if facts.flatness is None or facts.flatness < bottleneck.FLAT:
+        return None
+    stood, grew = facts.standing or 1.0, facts.growth or 0.0
+    if stood < bottleneck.STANDING and grew < bottleneck.GROWTH:
+        return None
+    how = f", growing as the flight to the power of {grew:.1f}" if grew >= bottleneck.GROWTH else ""
+    return (
+        f"the flow filled its bottleneck: a slow round (10th percentile) had {facts.flatness:.0%} of the rate of a "
+        f"fast one (90th), and the RTT stood at {stood:.1f} times its minimum{how}"
+    )
 
 
 def _idle(facts: Facts) -> str | None:

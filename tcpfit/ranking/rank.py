@@ -17,6 +17,7 @@ from tcpfit.parameters.table import NAMES
 from tcpfit.ranking import applicability, residuals
 from tcpfit.ranking.blocks import ENOUGH, SUMS, Blocks, blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
+from tcpfit.ranking.bottleneck import Bottleneck, bottleneck
 from tcpfit.ranking.comparison import block_weights, compare
 from tcpfit.ranking.prediction import missing, predict, spread
 from tcpfit.ranking.steady import Steady, steady
@@ -59,7 +60,9 @@ def rank(
     whole = {**of_blocks(total, value), **_sizes(evidence)}
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
-    failed = [applicability.check_all(facts) for facts in _facts(evidence, total, whole, value, low, high, family)]
+    path = bottleneck(evidence, part)
+    found = _facts(evidence, total, whole, value, low, high, family, path)
+    failed = [applicability.check_all(facts) for facts in found]
     fits = [_fit(model, evidence, cut, total, whole, value, ends, failed) for model in chosen.values()]
     fits += _baselines(evidence, part, cut, total, whole)
     return _tables(evidence, cut, total, fits)
@@ -277,6 +280,7 @@ def _facts(
     low: Mapping[str, Floats],
     high: Mapping[str, Floats],
     family: pl.DataFrame,
+    path: Bottleneck,
 ) -> list[applicability.Facts]:
     s = {name: total[:, i] for i, name in enumerate(SUMS)}
     confidence, decrease = floats(family["confidence"]), floats(family["decrease"])
@@ -309,6 +313,9 @@ def _facts(
             w=of(whole["w"], i),
             w_max=of(value["w_max"], i),
             rtt=of(whole["rtt"], i),
+            flatness=of(path.flatness, i),
+            growth=of(path.growth, i),
+            standing=of(path.standing, i),
         )
         for i in range(len(evidence))
     ]

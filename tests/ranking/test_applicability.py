@@ -58,6 +58,8 @@ def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
         ("loss-limited", replace(GOOD, loss_events=0), "no loss event in 500 steady rounds"),
         ("loss-limited", replace(GOOD, limited_share=0.9), "90% of the steady rounds"),
         ("loss-limited", replace(GOOD, idle_s=50), "50% of the time"),
+        ("loss-limited", replace(GOOD, flatness=0.93, growth=0.8, standing=1.4), "filled its bottleneck"),
+        ("loss-limited", replace(GOOD, flatness=0.76, growth=None, standing=2.0), "stood at 2.0 times its minimum"),
         ("not-window-limited", replace(GOOD, limited_share=0.3, w_max=20), "30% of the steady rounds"),
         ("bulk", replace(GOOD, whole_sent=9), "only 9 segments"),
         ("bulk", replace(GOOD, rounds=0), "never left slow start"),
