@@ -120,6 +120,40 @@ class Analysis:
 
         return ranking.rank(self.flows, self.events, self.rounds, self.parameters)
 
+    def rank(
+        self,
+        models: Sequence[str] | None = None,
+        *,
+        rule: str = "one-rtt",
+        block: int | None = None,
+        fit: Sequence[str] = (),
+    ) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Rank the models under other choices than those of `ranking` and `verdicts`; give back both tables.
+
+        `models` are names of throughput models, NAME+PARAMETER being one with an extension (`ranking.variants`);
+        `rule` says which losses are one event for p, m, q and p_to (`parameters.RULES`); a block has at least `block`
+        events; `fit` names parameters as NAME.PARAMETER that are fitted on each flow's blocks, a row each.
+        Raises InvalidParameter where one of them makes no sense.
+        """
+        from tcpfit import parameters, ranking
+
+        if block is not None and block < 1:
+            raise InvalidParameter(f"a block has at least 1 event, got {block}")
+        estimated, (flows, events) = self.parameters, parameters.under_rule(self.flows, self.events, rule)
+        if rule != "one-rtt":
+            changed = pl.col("name").cast(pl.String).is_in(parameters.OF_LOSS_EVENTS)
+            ruled = parameters.estimate(flows, events, self.rounds).filter(changed)
+            estimated = pl.concat([estimated.filter(~changed), ruled]).sort("flow", "name")
+        return ranking.rank(
+            flows,
+            events,
+            self.rounds,
+            estimated,
+            None if models is None else ranking.by_name(models),
+            fits=fit,
+            per_block=ranking.EVENTS if block is None else block,
+        )
+
     @property
     def ranking(self) -> pl.DataFrame:
         """A row per flow and model: prediction, log ratio with interval, rank, applicability and reasons."""

@@ -10,7 +10,7 @@ import polars as pl
 
 from tcpfit.parameters import burst, gilbert, growth, growth_rate, loss_rate, reorder, rtt, tfrc, timeout, window
 from tcpfit.parameters.episodes import EPISODES, episodes
-from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES, loss_events
+from tcpfit.parameters.event_rules import LOSS_EVENTS, OF_LOSS_EVENTS, RULES, loss_events, under_rule
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.gilbert import INDEPENDENCE, independence
 from tcpfit.parameters.growth import FAMILIES
@@ -25,6 +25,7 @@ __all__ = [
     "LOSS_EVENTS",
     "NAME",
     "NAMES",
+    "OF_LOSS_EVENTS",
     "PARAMETERS",
     "RULES",
     "episodes",
@@ -34,6 +35,7 @@ __all__ = [
     "hosts",
     "independence",
     "loss_events",
+    "under_rule",
 ]
 
 

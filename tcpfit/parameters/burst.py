@@ -39,7 +39,7 @@ def m(evidence: Evidence) -> Estimate:
 def q(evidence: Evidence) -> Estimate:
     """Loss probability of the other segments of a loss event, the direct estimate; bootstrap over the events."""
     events = evidence.of("loss_event")
-    events = events.where(events.floats("flight") >= 1.0)
+    events = events.where((events.floats("flight") >= 1.0) & np.isfinite(events.floats("segments")))
     others = events.floats("flight")
     drawn = ratio(np.minimum(events.floats("segments") - 1.0, others), others, events.owner, evidence.flow)
     fewer, more = count_range(evidence)

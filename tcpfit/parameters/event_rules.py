@@ -30,6 +30,9 @@ RULES = {
     "recovery-point": "fast recoveries and series of timeouts (Padhye et al. 1998, section II-B)",
 }
 
+OF_LOSS_EVENTS = ("p", "q", "m", "p_to")
+"""The parameters that a rule decides."""
+
 LOSS_EVENTS = (
     Column("flow", U32, "", "number of the flow"),
     Column("rule", pl.Enum(list(RULES)), "", "the rule that makes losses one event"),
@@ -68,6 +71,49 @@ def loss_events(flows: pl.DataFrame, events: pl.DataFrame, rule: str = "one-rtt"
     interval = pl.col("order").cast(pl.Int64).diff().shift(-1).over("flow")
     table = table.with_columns(rule=pl.lit(rule), interval=pl.when(interval >= 0).then(interval))
     return table.select(pl.col(c.name).cast(c.dtype) for c in LOSS_EVENTS)
+
+
+def under_rule(flows: pl.DataFrame, events: pl.DataFrame, rule: str) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables with the loss events of a rule in the place of the engine's, from which p, m, q and p_to then come.
+
+    An event is followed by a timeout if a series of timeouts begins before the next event. Raises InvalidParameter for
+    a rule that is not in `RULES`.
+    """
+    if rule == "one-rtt":
+        return flows, events
+    found = loss_events(flows, events, rule).sort("time_ns")
+    of_timer = pl.col("kind").cast(pl.String) == "timeout"
+    timers = events.filter(of_timer & (pl.col("segments") == 0)).select("flow", "time_ns").sort("time_ns")
+    marked = found.select("flow", "time_ns").unique().with_columns(begun=pl.col("time_ns")).sort("time_ns")
+    followed = (
+        timers.join_asof(marked, on="time_ns", by="flow", check_sortedness=False)
+        .select("flow", "begun")
+        .drop_nulls()
+        .unique()
+        .with_columns(timeout_follows=pl.lit(True))
+        .rename({"begun": "time_ns"})
+    )
+    rows = found.join(followed, on=("flow", "time_ns"), how="left").select(
+        "flow",
+        "time_ns",
+        "frame",
+        "left",
+        "segments",
+        "flight",
+        "order",
+        pl.col("timeout_follows").fill_null(False),
+        kind=pl.lit("loss_event"),
+        right=pl.col("left"),
+        reason=pl.lit("unknown"),
+    )
+    others = events.filter(pl.col("kind").cast(pl.String) != "loss_event")
+    rows = rows.cast({name: events.schema[name] for name in rows.columns})
+    table = (
+        pl.concat([others, rows], how="diagonal").select(events.columns).sort("flow", "time_ns", maintain_order=True)
+    )
+    count = rows.group_by("flow").agg(pl.len().cast(flows.schema["loss_events"]).alias("loss_events"))
+    counted = flows.drop("loss_events").join(count, on="flow", how="left", maintain_order="left")
+    return counted.with_columns(pl.col("loss_events").fill_null(0)).select(flows.columns), table
 
 
 def window_events(flow: Ints, order: Ints, flight: np.ndarray) -> Ints:

@@ -48,7 +48,7 @@ def r(evidence: Evidence, rtt: Floats) -> Estimate:
 def a_h_reacted(evidence: Evidence) -> Estimate:
     """Mean time between reordering events that the sender reacted to, in seconds; NaN with fewer than two."""
     events = evidence.of("reorder_event")
-    reacted = events.where(_with_reaction(evidence)["reacted"].to_numpy())
+    reacted = events.where(with_reaction(evidence)["reacted"].to_numpy())
     time = reacted.frame["time_ns"].to_numpy()
     same = reacted.owner[1:] == reacted.owner[:-1]
     return mean((np.diff(time)[same]) / 1e9, reacted.owner[1:][same], evidence.flow)
@@ -59,11 +59,11 @@ def reactions(flows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     `by` is `recovery` or `timeout`; it and `undone` are null where it did not react. Sorted by flow and time.
     """
-    found = _with_reaction(Evidence(flows, events, events.clear()))
+    found = with_reaction(Evidence(flows, events, events.clear()))
     return found.select("flow", "time_ns", "frame", pl.col("segments").alias("depth"), "reacted", "by", "undone")
 
 
-def _with_reaction(evidence: Evidence) -> pl.DataFrame:
+def with_reaction(evidence: Evidence) -> pl.DataFrame:
     """The reordering events in their order, with `reacted`, `by` and `undone`."""
     begun = pl.concat(
         rows.frame.select("flow", "frame", "time_ns", pl.col("left").alias("at"), pl.lit(by).alias("by"))

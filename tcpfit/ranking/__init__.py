@@ -7,14 +7,20 @@ residuals.py      ln(predicted/observed), of a block from the other blocks, and 
 comparison.py     score, paired differences, block bootstrap, rank
 applicability.py  the models' assumptions as checks on the flow
 verdict.py        one word and one sentence a flow
+bottleneck.py     whether a flow fills its bottleneck
+variants.py       models beside the printed ones: extended, or with a fitted parameter
+fitting.py        a parameter fitted on a flow's own blocks
+halves.py         the second half of a flow predicted from the first
 observed.py       what the flows achieved
 short.py          short flows pooled by size, against models of the transfer time
 dynamics.py       one flow over time
 across.py         many flows: how far each model is off, constants, which wins where
 """
 
+from tcpfit.ranking.blocks import EVENTS
 from tcpfit.ranking.observed import OBSERVED, observed
 from tcpfit.ranking.rank import rank
 from tcpfit.ranking.table import RANKING, STATES, VERDICTS
+from tcpfit.ranking.variants import by_name
 
-__all__ = ["OBSERVED", "RANKING", "STATES", "VERDICTS", "observed", "rank"]
+__all__ = ["EVENTS", "OBSERVED", "RANKING", "STATES", "VERDICTS", "by_name", "observed", "rank"]

@@ -15,6 +15,7 @@ import polars as pl
 
 from tcpfit.parameters.evidence import Evidence, Rows
 from tcpfit.parameters.intervals import Floats, Ints, summed
+from tcpfit.parameters.reorder import with_reaction
 from tcpfit.ranking.steady import Steady
 
 EVENTS = 4
@@ -41,6 +42,7 @@ SUMS = (
     "w",
     "w_n",
     "reorder_events",
+    "reacted",
     "late",
     "late_rounds",
 )
@@ -65,15 +67,16 @@ class Blocks:
         return np.bincount(self.owner, minlength=self.flows).astype(np.int64)
 
 
-def blocks(evidence: Evidence, steady: Steady, rtt: Floats) -> Blocks:
-    """Cut every flow's steady part; `rtt` is each flow's mean round-trip time in seconds."""
+def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVENTS) -> Blocks:
+    """Cut every flow's steady part; `rtt` is each flow's mean round-trip time in seconds, `per_block` the fewest events
+    of a block."""
     rounds, flows = evidence.rounds, len(evidence)
     if not len(rounds):
         return Blocks(np.zeros(0, np.int64), np.zeros((0, len(SUMS))), flows)
     losses, reorders = evidence.of("loss_event"), evidence.of("reorder_event")
     at_loss, at_reorder = _round_of(evidence, losses), _round_of(evidence, reorders)
     marks = _per_round(rounds, at_loss) + _per_round(rounds, at_reorder)
-    cut = _cut(rounds.owner, steady.inside, marks, flows)
+    cut = _cut(rounds.owner, steady.inside, marks, flows, per_block)
     size = len(rounds)
     smss = evidence.column("smss_bytes")[rounds.owner]
     times = rounds.floats("rtt_s")
@@ -82,9 +85,10 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats) -> Blocks:
     alone = np.asarray(timeouts.frame["phase"].cast(pl.String) == "open", dtype=np.bool_)
     alone_at, alone_flight = at_timeout[alone], timeouts.floats("flight")[alone]
     others = losses.floats("flight")
-    others = np.where(others >= 1.0, others, 0.0)
+    others = np.where((others >= 1.0) & np.isfinite(losses.floats("segments")), others, 0.0)
     others_lost = np.where(others > 0, np.minimum(losses.floats("segments") - 1.0, others), 0.0)
     late = reorders.floats("value")
+    reacted = with_reaction(evidence)["reacted"].to_numpy().astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
         late_rounds = np.fmax(np.ceil(late / rtt[reorders.owner]), 1.0)
         acked = rounds.floats("acked_bytes") / smss
@@ -112,6 +116,7 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats) -> Blocks:
         "w": gather(at_recovery, recoveries.floats("flight")) + gather(alone_at, alone_flight),
         "w_n": _per_round(rounds, at_recovery) + _per_round(rounds, alone_at),
         "reorder_events": _per_round(rounds, at_reorder),
+        "reacted": gather(at_reorder, reacted),
         "late": gather(at_reorder, reorders.floats("segments")),
         "late_rounds": gather(at_reorder, late_rounds),
     }
@@ -147,6 +152,7 @@ def parameters(sums: Floats, fixed: Mapping[str, Floats]) -> dict[str, Floats]:
         "w": over("w", "w_n", "w"),
         "d": over("late", "reorder_events", "d"),
         "a_h": over("seconds", "reorder_events", "a_h"),
+        "a_h_reacted": over("seconds", "reacted", "a_h_reacted"),
         "r": over("late_rounds", "reorder_events", "r"),
     }
 
@@ -166,11 +172,11 @@ def _per_round(rounds: Rows, at: Ints) -> Floats:
     return np.bincount(at[at >= 0], minlength=len(rounds)).astype(np.float64)
 
 
-def _cut(owner: Ints, inside: np.ndarray, marks: Floats, flows: int) -> Ints:
+def _cut(owner: Ints, inside: np.ndarray, marks: Floats, flows: int, per_block: int) -> Ints:
     """Block of each round, numbered over all flows; -1 for rounds that are not steady."""
     marks = np.where(inside, marks, 0.0)
     total = summed(marks, owner, flows)
-    most = np.clip(np.floor(total / EVENTS), 1, MOST)
+    most = np.clip(np.floor(total / per_block), 1, MOST)
     share = most / np.maximum(total, 1)
     running = np.cumsum(marks) - marks
     first = np.full(flows, np.inf)

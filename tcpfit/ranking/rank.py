@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,15 @@ from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats
 from tcpfit.parameters.loss_rate import capture_loss
 from tcpfit.parameters.table import NAMES
-from tcpfit.ranking import applicability, residuals
-from tcpfit.ranking.blocks import ENOUGH, SUMS, Blocks, blocks
+from tcpfit.ranking import applicability, fitting, residuals
+from tcpfit.ranking.blocks import ENOUGH, EVENTS, SUMS, Blocks, blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
 from tcpfit.ranking.bottleneck import Bottleneck, bottleneck
 from tcpfit.ranking.comparison import block_weights, compare
 from tcpfit.ranking.prediction import missing, predict, spread
 from tcpfit.ranking.steady import Steady, steady
 from tcpfit.ranking.table import BASELINES, RANKING, VERDICTS
+from tcpfit.ranking.variants import fitted_parameter
 from tcpfit.ranking.verdict import Candidate, verdict
 
 
@@ -40,6 +41,9 @@ def rank(
     rounds: pl.DataFrame,
     parameters: pl.DataFrame,
     models: Mapping[str, Model] | None = None,
+    *,
+    fits: Sequence[str] = (),
+    per_block: int = EVENTS,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rank the models on every flow and judge: tables with the columns `RANKING` and `VERDICTS`, sorted by flow and
     rank.
@@ -48,14 +52,18 @@ def rank(
     the catalogue's throughput models without `applicability.NOT_RANKED`. Every model that has its parameters is
     predicted, applicable or not. Rank 1 is the best applicable model: by score where the flow has at least 8 blocks, by
     |log_ratio| otherwise; models that do not apply follow, by |log_ratio|.
+
+    `fits` names parameters as NAME.PARAMETER, each fitted on the blocks of every flow (`fitting.py`); the fitted model
+    is a row of that name beside the printed one. `per_block` is the fewest loss or reordering events of a block. Raises
+    InvalidParameter for a parameter that cannot be fitted.
     """
     evidence = Evidence(flows, events, rounds)
-    chosen = dict(ranked_models() if models is None else models)
+    chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
     value, low, high = (_wide(parameters, evidence, side) for side in ("value", "low", "high"))
     family = families(evidence)
     value["b"] = as_reno(family, value["b"])
     part = steady(evidence, value["w_max"])
-    cut = blocks(evidence, part, value["rtt"])
+    cut = blocks(evidence, part, value["rtt"], per_block)
     total = cut.of_flows()
     whole = {**of_blocks(total, value), **_sizes(evidence)}
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -63,9 +71,11 @@ def rank(
     path = bottleneck(evidence, part)
     found = _facts(evidence, total, whole, value, low, high, family, path)
     failed = [applicability.check_all(facts) for facts in found]
-    fits = [_fit(model, evidence, cut, total, whole, value, ends, failed) for model in chosen.values()]
-    fits += _baselines(evidence, part, cut, total, whole)
-    return _tables(evidence, cut, total, fits)
+    judged = [_fit(model, evidence, cut, total, whole, value, ends, failed) for model in chosen.values()]
+    for model, parameter in free:
+        judged.append(_fit(model, evidence, cut, total, whole, value, ends, failed, parameter))
+    judged += _baselines(evidence, part, cut, total, whole)
+    return _tables(evidence, cut, total, judged, per_block)
 
 
 class _Fit:
@@ -89,9 +99,18 @@ def _fit(
     value: Mapping[str, Floats],
     ends: list[dict[str, Floats]],
     failed: list[dict[str, str]],
+    free: str | None = None,
 ) -> _Fit:
+    """One model's row of every flow; `free` is the parameter that is fitted on the flow's blocks."""
     fit = _Fit(model.name, False, len(evidence))
+    fitted = None
+    if free is not None:
+        fitted, column = fitting.fit(model, free, cut, value), fitting.column_of(model, free)
+        fit.name = f"{model.name}.{free}"
+        whole, ends = {**whole, column: fitted.value}, [{**end, column: fitted.value} for end in ends]
     predicted = predict(model, whole)
+    if fitted is not None:  # a default does not stand in for what could not be fitted
+        predicted = np.where(np.isfinite(fitted.value), predicted, np.nan)
     below, above = spread(model, whole, ends[0], ends[1])
     smss = evidence.column("smss_bytes")
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -106,17 +125,26 @@ def _fit(
             fit.predicted_bps = 8 * predicted * smss
             fit.predicted_time = to_send / (predicted * smss)
             fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
-            fit.residuals = residuals.held_out(model, cut, value)
+            fit.residuals = residuals.held_out(model, cut, value) if fitted is None else fitted.residuals
     fit.low, fit.high = fit.ratio + below, fit.ratio + above
-    lacking = missing(model, whole)
+    lacking, number = missing(model, whole), cut.count()
     for i, failures in enumerate(failed):
         fit.applicable[i], fit.reasons[i] = applicability.judge(model, failures)
         absent = [name for name, gone in lacking.items() if gone[i]]
         fit.reasons[i] += [f"the flow does not show {name}, which it needs" for name in absent]
-        if np.isnan(predicted[i]) and not absent:
+        if fitted is not None:
+            fit.reasons[i].append(_said_of_fit(fitted, i, free or "", int(number[i])))
+        if np.isnan(predicted[i]) and not absent and (fitted is None or np.isfinite(fitted.value[i])):
             fit.reasons[i].append("the parameters are outside the model's domain")
     fit.applicable &= np.isfinite(predicted)
     return fit
+
+
+def _said_of_fit(fitted: fitting.Fitted, i: int, parameter: str, blocks: int) -> str:
+    if np.isnan(fitted.value[i]):
+        return f"fitted: {parameter} is not, for {blocks} blocks are fewer than {fitting.LEAST} or give no prediction"
+    bound = ", a bound: the blocks do not determine it" if fitted.at_bound[i] else ""
+    return f"fitted: {parameter} = {fitted.value[i]:.3g} on {blocks} blocks{bound}"
 
 
 def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, whole: Mapping[str, Floats]) -> list[_Fit]:
@@ -152,7 +180,9 @@ COMPARED = ("score", "difference", "difference_se", "probability_best")
 """Columns of `RANKING` that come from comparing a flow's blocks."""
 
 
-def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _tables(
+    evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit], per_block: int
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Compare, rank and judge flow by flow."""
     flows, size = len(evidence), len(fits)
     of_fits = {
@@ -203,7 +233,9 @@ def _tables(evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit]) ->
             if models[k]
         ]
         baseline = known["score"][mean_of_blocks]
-        judged = verdict(candidates, int(number[i]), float(events[i]), float(rounds[i]), baseline, float(missed[i]))
+        judged = verdict(
+            candidates, int(number[i]), float(events[i]), float(rounds[i]), baseline, float(missed[i]), per_block
+        )
         for key, item in {"flow": flow, "state": judged.state, "models": judged.models, "text": judged.text}.items():
             verdicts[key].append(item)
     placed = {name: pl.Series(np.take_along_axis(array, rows, 1).ravel()) for name, array in of_fits.items()}

@@ -57,9 +57,10 @@ def verdict(
     rounds: float,
     baseline: float | None,
     missed: float = 0.0,
+    per_block: int = EVENTS,
 ) -> Verdict:
     """Judge a flow from its ranked models, its numbers of blocks, events and steady rounds, the score of the mean of
-    the other blocks, and the share of its data segments that the capture missed."""
+    the other blocks, the share of its data segments that the capture missed, and the fewest events of a block."""
     if missed > CAPTURE_LOSS:
         return Verdict(
             "insufficient",
@@ -79,8 +80,8 @@ def verdict(
         return Verdict(
             "insufficient",
             [],
-            f"The steady part has {_events(events)}, enough for {blocks if events >= EVENTS else 0} blocks of "
-            f"{EVENTS}; a comparison needs {ENOUGH}. Nearest is {best.name}, {_off(best)}.",
+            f"The steady part has {_events(events)}, enough for {blocks if events >= per_block else 0} blocks of "
+            f"{per_block}; a comparison needs {ENOUGH}. Nearest is {best.name}, {_off(best)}.",
         )
     if _misses(best):
         return Verdict(

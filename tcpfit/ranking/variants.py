@@ -1,0 +1,67 @@
+"""Models that stand beside the printed ones in a ranking, under names of their own.
+
+**Extended**, `NAME+PARAMETER`: the printed law with a measured parameter in the place of one that it derives or fixes.
+`newreno-full+p_to` and `pftk-full+p_to` have the measured share of timeouts instead of the derived one,
+`reordering-goodput+a_h_reacted` the time between the events that the sender reacted to instead of that between all.
+**Fitted**, `NAME.PARAMETER`: one parameter is fitted on the flow's own blocks (`fitting.py`).
+**Validation**: tests/ranking/test_variants.py; figures in docs/ranking.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tcpfit.exceptions import InvalidParameter
+from tcpfit.models import Model, get
+
+SUBSTITUTES = {"reordering-goodput": {"a_h_reacted": "a_h"}}
+"""By model: a column of the parameters that can be put in the place of that of another one."""
+
+
+def by_name(names: Iterable[str]) -> dict[str, Model]:
+    """Throughput models by name; `NAME+PARAMETER` is an extended one.
+
+    Raises InvalidParameter for a name that is none, and for a model of transfer times.
+    """
+    chosen: dict[str, Model] = {}
+    for text in names:
+        name, plus, parameter = text.partition("+")
+        model = get(name)
+        if model.predicts != "throughput":
+            raise InvalidParameter(f"{name} predicts transfer times; flows are ranked by models of throughput")
+        chosen[text] = extended(model, parameter) if plus else model
+    if not chosen:
+        raise InvalidParameter("name at least one model")
+    return chosen
+
+
+def extensions(model: Model) -> list[str]:
+    """The parameters that a model can be extended by."""
+    return [*(p.name for p in model.extensions), *SUBSTITUTES.get(model.name, {})]
+
+
+def extended(model: Model, parameter: str) -> Model:
+    """The model with an extension among its parameters, named `NAME+PARAMETER`."""
+    known = extensions(model)
+    if parameter not in known:
+        has = f"its extensions are {', '.join(known)}" if known else "it has none"
+        raise InvalidParameter(f"{model.name} has no extension {parameter!r}; {has}")
+    replaced = SUBSTITUTES.get(model.name, {}).get(parameter)
+    parameters = tuple(replace(p, column=parameter) if p.name == replaced else p for p in model.parameters)
+    parameters += tuple(p for p in model.extensions if p.name == parameter)
+    attributes = {"name": f"{model.name}+{parameter}", "parameters": parameters}
+    kind = type(type(model).__name__, (type(model),), attributes)
+    found: Model = kind(**model.get_params())
+    return found
+
+
+def fitted_parameter(text: str) -> tuple[Model, str]:
+    """Model and parameter of `NAME.PARAMETER`; raises InvalidParameter where there is none that can be fitted."""
+    name, dot, parameter = text.rpartition(".")
+    if not dot:
+        raise InvalidParameter(f"{text!r} names no parameter to fit; write NAME.PARAMETER, for example pftk-full.b")
+    (model,) = by_name([name]).values()
+    if parameter not in model.fittable:
+        raise InvalidParameter(f"{name} can fit {', '.join(model.fittable)}, not {parameter!r}")
+    return model, parameter
