@@ -51,6 +51,7 @@ IN_MEMORY = 1 << 26
     metavar="N",
     help="Only flows with at least N data segments.",
 )
+@options.ranking
 @options.reader
 @options.vantage
 @options.selection
@@ -61,6 +62,10 @@ def analyze(
     flows: tuple[int, ...],
     top: int,
     min_segments: int,
+    models: str | None,
+    rule: str,
+    block: int | None,
+    fits: tuple[str, ...],
     reader: str,
     vantage: str | None,
     filter_: str | None,
@@ -81,6 +86,7 @@ def analyze(
     """
     if captures.count("-") > 1:
         raise click.UsageError("standard input ('-') can be given once")
+    choices = options.ranking_choices(models, rule, block, fits)
     printer = _Printer(form, top=top, in_full=bool(flows))
     status = 0
     for capture, folder in zip(captures, _folders(captures, output), strict=True):
@@ -88,6 +94,7 @@ def analyze(
             analysis = read(capture, reader=reader, vantage=vantage, filter_=filter_, from_s=from_s, to_s=to_s)
             if flows or min_segments:
                 analysis = analysis.select(flows or None, min_segments=min_segments)
+            analysis = analysis.ranked_by(**choices)
             if folder is not None:
                 analysis.write_parquet(folder)
             printer.add(analysis)

@@ -25,6 +25,7 @@ from .explain import explain
 from .models import models
 from .pooled import dynamics, pool
 from .predict import predict
+from .rank import rank
 
 
 class Interrupted(click.ClickException):
@@ -77,6 +78,7 @@ main.add_command(explain)
 main.add_command(models)
 main.add_command(pool)
 main.add_command(predict)
+main.add_command(rank)
 
 
 def run() -> None:

@@ -14,6 +14,8 @@ READERS = ("engine", "dpkt", "tshark", "pyshark")
 
 VANTAGES = ("sender", "receiver", "middle")
 
+RULES = ("one-rtt", "window", "recovery-point")  # of tcpfit.parameters.RULES, which a help page does not load
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -77,6 +79,57 @@ def vantage(command: F) -> F:
         help="Where the captures were taken, seen from the data sender; inferred if not given.",
     )
     return option(command)
+
+
+def ranking(command: F) -> F:
+    """`--models`, `--rule`, `--block` and `--fit`: how flows are ranked."""
+    for option in (
+        click.option(
+            "--fit",
+            "fits",
+            metavar="NAME.PARAM",
+            multiple=True,
+            help="Also rank this model with a parameter fitted on the flow's blocks, e.g. pftk-full.b. Repeatable.",
+        ),
+        click.option(
+            "--block",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Fewest loss or reordering events of a block; by default 4.",
+        ),
+        click.option(
+            "--rule",
+            type=click.Choice(RULES),
+            default=RULES[0],
+            show_default=True,
+            help="Which losses are one event, for p, m, q and the share of timeouts.",
+        ),
+        click.option(
+            "--models",
+            metavar="NAME,...",
+            shell_complete=model_names,
+            help="Only these; NAME+PARAM has a measured parameter for a derived one, e.g. newreno-full+p_to.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+def ranking_choices(models: str | None, rule: str, block: int | None, fits: tuple[str, ...]) -> dict[str, Any]:
+    """The arguments of `Analysis.ranked_by`; names that are none end the command before a capture is read."""
+    names = None if models is None else [name for name in (part.strip() for part in models.split(",")) if name]
+    if names is not None or fits:
+        from tcpfit.exceptions import InvalidParameter
+        from tcpfit.ranking.variants import by_name, fitted_parameter
+
+        try:
+            if names is not None:
+                by_name(names)
+            for text in fits:
+                fitted_parameter(text)
+        except InvalidParameter as error:
+            raise click.UsageError(str(error)) from error
+    return {"models": names, "rule": rule, "block": block, "fit": fits}
 
 
 def selection(command: F) -> F:

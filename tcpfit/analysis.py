@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -68,8 +68,9 @@ class Analysis:
     Columns of `flows`, `events` and `rounds` are declared in `tcpfit.schema`; every other table is keyed by `flow`.
     """
 
-    def __init__(self, path: str, reading: readers.Reading) -> None:
+    def __init__(self, path: str, reading: readers.Reading, choices: Mapping[str, Any] | None = None) -> None:
         self.path = path
+        self._choices = dict(choices or {})
         self._reading = reading
 
     @property
@@ -116,9 +117,7 @@ class Analysis:
 
     @cached_property
     def _ranked(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        from tcpfit import ranking
-
-        return ranking.rank(self.flows, self.events, self.rounds, self.parameters)
+        return self.rank(**self._choices)
 
     def rank(
         self,
@@ -153,6 +152,10 @@ class Analysis:
             fits=fit,
             per_block=ranking.EVENTS if block is None else block,
         )
+
+    def ranked_by(self, **choices: Any) -> Analysis:
+        """The same capture, of which `ranking`, `verdicts` and every report follow these arguments of `rank`."""
+        return Analysis(self.path, self._reading, choices)
 
     @property
     def ranking(self) -> pl.DataFrame:
@@ -200,7 +203,7 @@ class Analysis:
             for name, table in self._reading.tables.items()
             if "flow" in table.columns
         }
-        return Analysis(self.path, replace(self._reading, tables=self._reading.tables | tables))
+        return Analysis(self.path, replace(self._reading, tables=self._reading.tables | tables), self._choices)
 
     def to_dict(self) -> dict[str, Any]:
         """The document that ``tcpfit analyze --format json`` prints, for this capture."""

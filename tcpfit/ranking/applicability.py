@@ -234,6 +234,12 @@ def _fills_the_bottleneck(facts: Facts) -> str | None:
     )
 
 
+def failing(model: Model, failed: Mapping[str, str]) -> tuple[list[str], list[str]]:
+    """Names of the model's assumptions that fail: those that it requires, and the others."""
+    names = [(a.name, a.required) for a in model.assumptions if a.name in failed]
+    return [name for name, required in names if required], [name for name, required in names if not required]
+
+
 def _idle(facts: Facts) -> str | None:
     whole = facts.seconds + facts.idle_s
     if whole <= 0 or facts.idle_s / whole <= IDLE:

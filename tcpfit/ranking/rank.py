@@ -87,6 +87,8 @@ class _Fit:
         self.predicted_bps, self.predicted_time, self.ratio, self.low, self.high = nan, nan, nan, nan, nan
         self.residuals = np.zeros(0)
         self.applicable = np.zeros(flows, np.bool_)
+        self.failed: list[list[str]] = [[] for _ in range(flows)]
+        self.weakened: list[list[str]] = [[] for _ in range(flows)]
         self.reasons: list[list[str]] = [[] for _ in range(flows)]
 
 
@@ -130,6 +132,7 @@ def _fit(
     lacking, number = missing(model, whole), cut.count()
     for i, failures in enumerate(failed):
         fit.applicable[i], fit.reasons[i] = applicability.judge(model, failures)
+        fit.failed[i], fit.weakened[i] = applicability.failing(model, failures)
         absent = [name for name, gone in lacking.items() if gone[i]]
         fit.reasons[i] += [f"the flow does not show {name}, which it needs" for name in absent]
         if fitted is not None:
@@ -246,7 +249,10 @@ def _tables(
         "rank": pl.select(pl.when(rank_of > 0).then(rank_of)).to_series(),
         **{name: pl.select(pl.when(column.is_finite()).then(column)).to_series() for name, column in placed.items()},
         "applicable": pl.Series(np.take_along_axis(applicable, rows, 1).ravel()),
-        "reasons": _lists([fits[k].reasons[i] for i, own in enumerate(rows.tolist()) for k in own]),
+        **{
+            name: _lists([getattr(fits[k], name)[i] for i, own in enumerate(rows.tolist()) for k in own])
+            for name in ("failed", "weakened", "reasons")
+        },
     }
     schema, judgement = (pl.Schema({c.name: c.dtype for c in table}) for table in (RANKING, VERDICTS))
     judged_best = _lists(verdicts.pop("models"))

@@ -36,6 +36,8 @@ RANKING = (
     Column("difference_se", F64, "", "standard error of the difference, paired by blocks"),
     Column("probability_best", F64, "", "share of block bootstraps in which it has the lowest score of the applicable"),
     Column("applicable", BOOL, "", "every assumption that the model requires holds"),
+    Column("failed", TEXTS, "", "names of the assumptions that it requires and that fail"),
+    Column("weakened", TEXTS, "", "names of the others that fail"),
     Column("reasons", TEXTS, "", "what failed, a sentence each; of assumptions not required, marked `weakened`"),
 )
 
