@@ -207,38 +207,44 @@ def _tables(
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
     rounds, missed = total[:, SUMS.index("rounds")], capture_loss(evidence)
     seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
+    as_good = np.zeros((flows, size), np.bool_)
     for i in range(flows):
-        flow, enough, of_flow = int(evidence.flow[i]), bool(number[i] >= ENOUGH), slice(first[i], first[i + 1])
-        compared = None
-        if enough:
+        compared, of_flow = None, slice(first[i], first[i + 1])
+        if number[i] >= ENOUGH:
             weights = block_weights(seconds[of_flow], sent[of_flow])
-            compared = compare(errors[:, of_flow], weights, usable[i] & models, flow)
+            compared = compare(errors[:, of_flow], weights, usable[i] & models, int(evidence.flow[i]))
             for name in COMPARED:
                 of_fits[name][i] = getattr(compared, name)
         order = _order(of_fits["score"][i], of_fits["log_ratio"][i], usable[i], models)
-        as_good = compared.as_good(order[0]) if compared and order else np.zeros(size, np.bool_)
+        if compared and order:
+            as_good[i] = compared.as_good(order[0])
         rows[i] = [*order, *(k for k in range(size) if k not in order)]
         ranks[i, order] = range(1, len(order) + 1)
-        known = {name: [_known(item) for item in array[i].tolist()] for name, array in of_fits.items()}
+    known = {
+        name: np.where(np.isfinite(array), array, None).tolist()  # type: ignore[call-overload]
+        for name, array in of_fits.items()
+    }
+    for i in range(flows):
         candidates = [
             Candidate(
                 fits[k].name,
                 bool(applicable[i, k]),
-                bool(as_good[k]),
-                known["log_ratio"][k],
-                known["log_ratio_low"][k],
-                known["log_ratio_high"][k],
-                known["probability_best"][k],
-                known["score"][k],
+                bool(as_good[i, k]),
+                known["log_ratio"][i][k],
+                known["log_ratio_low"][i][k],
+                known["log_ratio_high"][i][k],
+                known["probability_best"][i][k],
+                known["score"][i][k],
                 fits[k].reasons[i],
             )
             for k in rows[i].tolist()
             if models[k]
         ]
-        baseline = known["score"][mean_of_blocks]
+        baseline = known["score"][i][mean_of_blocks]
         judged = verdict(
             candidates, int(number[i]), float(events[i]), float(rounds[i]), baseline, float(missed[i]), per_block
         )
+        flow = int(evidence.flow[i])
         for key, item in {"flow": flow, "state": judged.state, "models": judged.models, "text": judged.text}.items():
             verdicts[key].append(item)
     placed = {name: pl.Series(np.take_along_axis(array, rows, 1).ravel()) for name, array in of_fits.items()}
@@ -283,10 +289,6 @@ def _order(score: Floats, ratio: Floats, usable: np.ndarray, models: np.ndarray)
         return not usable[k], by_score, float(off[k]), k
 
     return sorted((k for k in range(len(ratio)) if models[k] and np.isfinite(ratio[k])), key=key)
-
-
-def _known(item: Any) -> Any:
-    return None if isinstance(item, float) and not np.isfinite(item) else item
 
 
 def _wide(parameters: pl.DataFrame, evidence: Evidence, side: str) -> dict[str, Floats]:
