@@ -7,7 +7,8 @@ with probability q, so that E[m] = 1 + (W - 1) q (eq 5).
 the event's `flight`: what was outstanding when its first loss was sent, that one not included. *Eq 30*:
 (q_tilde/p - 1)/(W - 1) with W from eq 14 at q = q_tilde; offered as `q_eq30`. The paper's Table IV is computed in the
 direct way (q = (m - 1)/(W - 1), text of section VI); it is the maximum-likelihood estimate where each of an event's
-other segments is lost with the same probability (binomial counts with sizes W - 1). The direct one is chosen because it needs no model of the window:
+other segments is lost with the same probability (binomial counts with sizes W - 1). The direct one is chosen because it
+needs no model of the window:
 eq 14 holds for a sender that grows by one segment a round and that loss alone limits.
 **Domain**: q is held in [0, 1]; an event whose first loss was the only segment in flight tells nothing about q.
 **Validation**: tests/parameters/test_rates.py; on the Bernoulli flows of ns-2 at 1 and 2 % q is 0.96 to 1.00 times the

@@ -14,6 +14,7 @@ import numpy as np
 
 from tcpfit.models import Model
 from tcpfit.models.cubic import mean_cubic_window, mean_friendly_window
+from tcpfit.parameters.growth import LEAST
 from tcpfit.ranking import bottleneck
 
 LIMITED = 0.2
@@ -66,11 +67,16 @@ Check = Callable[[Facts], str | None]
 
 
 def reno_growth(facts: Facts) -> str | None:
-    """RFC 5681's growth and decrease: no BBR, and CUBIC only in its Reno-friendly region (RFC 9438, 4.3)."""
+    """RFC 5681's growth and decrease: no BBR or Tahoe, CUBIC only in its Reno-friendly region (RFC 9438, 4.3)."""
     if facts.confidence < CONFIDENT:
         return None
     if facts.family == "bbr":
         return f"the window kept {facts.decrease or 1.0:.2f} of its size at losses, as BBR does, not the half of Reno"
+    if facts.decrease is not None and facts.decrease < RESTART / LEAST:
+        return (
+            f"the window kept {facts.decrease:.2f} of its size at losses, as Tahoe's does that starts again from one "
+            "segment, not the half of Reno"
+        )
     if facts.family == "cubic" and facts.p and facts.rtt:
         p, rtt = np.asarray(facts.p), np.asarray(facts.rtt)
         cubic, reno = float(mean_cubic_window(p, rtt)), float(mean_friendly_window(p))

@@ -51,6 +51,7 @@ def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
     ("name", "facts", "words"),
     [
         ("reno-growth", replace(GOOD, family="bbr", decrease=0.95), "kept 0.95 of its size"),
+        ("reno-growth", replace(GOOD, decrease=0.12), "as Tahoe's does"),
         ("reno-growth", replace(GOOD, family="cubic", decrease=0.7, p=1e-4, rtt=0.2), "CUBIC's window (315 segments)"),
         ("cubic-growth", GOOD, "kept 0.50 of its size at losses, as Reno does"),
         ("cubic-growth", replace(GOOD, family="bbr", decrease=0.95), "kept 0.95 of its size at losses, as BBR does"),
