@@ -68,8 +68,8 @@ def truths(tables: Tables, world: World) -> dict[str, float]:
     sent = float(flows["sent_segments"].sum())
     of = {str(kind): part for (kind,), part in events.partition_by("kind", as_dict=True).items()}
     losses = of["loss_event"]
-    wide = losses.filter(pl.col("flight") >= 2)
-    others = float((wide["flight"] - 1).sum())
+    wide = losses.filter(pl.col("flight") >= 1)
+    others = float(wide["flight"].sum())
     felt = [of[kind] for kind in ("recovery", "timeout") if kind in of]
     firsts = [part.filter((pl.col("kind") == "recovery") | (pl.col("segments") == 0)) for part in felt]
     followed = losses["timeout_follows"].mean()
@@ -80,7 +80,7 @@ def truths(tables: Tables, world: World) -> dict[str, float]:
         "p": losses.height / sent,
         "p_indication": sum(part.height for part in firsts) / sent,
         "q_tilde": float(flows["lost_segments"].sum()) / sent,
-        "q": float(pl.select(pl.min_horizontal(wide["segments"].cast(pl.Float64) - 1, wide["flight"] - 1).sum()).item())
+        "q": float(pl.select(pl.min_horizontal(wide["segments"].cast(pl.Float64) - 1, wide["flight"]).sum()).item())
         / others,
         "m": float(losses["segments"].mean()),  # type: ignore[arg-type]
         "rtt": path.rtt_s,

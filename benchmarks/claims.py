@@ -249,8 +249,8 @@ def repairs(flows: int = 300) -> Iterator[Row]:
     for p in (0.01, 0.03, 0.08, 0.1):
         path = Path(p, rtt_s=0.2, rto_s=1.0)
         _, events, _ = simulate(path, Sender("reno", b=2.0, w_max=24, first_window=1), SIZES[-1], flows, 5)
-        begun = events.filter((pl.col("kind") == "loss_event") & (pl.col("flight") > 1))
-        window = begun["flight"].to_numpy()
+        begun = events.filter((pl.col("kind") == "loss_event") & (pl.col("flight") > 0))
+        window = begun["flight"].to_numpy() + 1
         q = timeout_probability(np.full(len(window), p), window)
         yield {"p": p, "p_to": float(begun["timeout_follows"].cast(pl.Float64).to_numpy().mean()), "q": float(q.mean())}
 

@@ -292,7 +292,7 @@ class _Run:
             i,
             "loss_event",
             segments=losses,
-            flight=size,
+            flight=size - 1,  # beside the first of them
             follows=follows,
             value=np.full(len(i), path.rtt_s),
             left=self.delivered[i] + size - rest,
@@ -380,7 +380,7 @@ class _Run:
             again,
             "loss_event",
             segments=np.ones(len(again)),
-            flight=half[resend_lost > 0],
+            flight=np.maximum(half[resend_lost > 0] - 1, 0.0),
             follows=np.ones(len(again), np.bool_),
             value=np.zeros(len(again)),
         )
@@ -421,7 +421,7 @@ class _Run:
                 "loss_event",
                 time=self.now[again] + waited[series > k + 1],
                 segments=np.ones(len(again)),
-                flight=np.ones(len(again)),
+                flight=np.zeros(len(again)),
                 follows=np.ones(len(again), np.bool_),
                 value=np.zeros(len(again)),
                 left=self.delivered[again] + 0.5,
