@@ -316,7 +316,13 @@ ROUNDS = (
     Column("rwnd", F64, "segments", "smallest window advertised in the round; null if the scale is unknown"),
     Column("phase", _vocabulary(PHASES), "", "state of the sender at the end of the round"),
     Column("limited", BOOL, "", "the flight came within 3 segments of the advertised window"),
-    Column("idle_s", F64, "s", "time of the round with nothing outstanding"),
+    Column("idle_s", F64, "s", "time until the next round starts with nothing outstanding"),
+    Column(
+        "window_full_s",
+        F64,
+        "s",
+        "time until the next round starts in which the advertised window had no room for another segment; 0 where the scale is unknown",
+    ),
     Column(
         "cwnd_low", F64, "segments", "the congestion window reached this in the round; null in and around loss recovery"
     ),

@@ -173,6 +173,7 @@ pub struct RoundRow {
     pub phase: Phase,
     pub limited: bool,
     pub idle_s: f64,
+    pub window_full_s: f64,
     pub cwnd_low: Option<f64>,
     pub cwnd_high: Option<f64>,
 }

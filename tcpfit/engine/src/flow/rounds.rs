@@ -100,6 +100,7 @@ impl Rounds {
                 phase: Phase::Open,
                 limited: false,
                 idle_s: 0.0,
+                window_full_s: 0.0,
                 cwnd_low: None,
                 cwnd_high: None,
             };
@@ -120,7 +121,7 @@ impl Rounds {
     }
 
     /// Data had to wait at a flight of `full` for the ACK that came at `ack_ns`: the window was no larger until then.
-    pub fn window_full(&mut self, full: f64, ack_ns: i64) {
+    pub fn cwnd_full(&mut self, full: f64, ack_ns: i64) {
         match self
             .waiting
             .back_mut()
@@ -148,9 +149,25 @@ impl Rounds {
         self.rtt_count += 1;
     }
 
-    pub fn idle(&mut self, idle_s: f64) {
-        if let Some((row, _)) = &mut self.current {
-            row.idle_s += idle_s;
+    /// Time in which nothing was outstanding.
+    pub fn idle(&mut self, seconds: f64) {
+        if let Some(row) = self.latest() {
+            row.idle_s += seconds;
+        }
+    }
+
+    /// Time in which the advertised window had no room for another segment.
+    pub fn window_full(&mut self, seconds: f64) {
+        if let Some(row) = self.latest() {
+            row.window_full_s += seconds;
+        }
+    }
+
+    /// The round under way or, until the next one starts, the last.
+    fn latest(&mut self) -> Option<&mut RoundRow> {
+        match &mut self.current {
+            Some((row, _)) => Some(row),
+            None => self.waiting.back_mut(),
         }
     }
 
@@ -199,9 +216,13 @@ impl Rounds {
         }
     }
 
-    /// Gives out the rounds whose losses are all known: those over before `known_ns`.
+    /// Gives out the rounds whose losses are all known: those over before `known_ns`. The last one stays, since what
+    /// follows until the next one starts is still its own.
     pub fn settle(&mut self, known_ns: i64, sink: &mut dyn Sink) {
-        while self.waiting.len() > WAITING || self.waiting.front().is_some_and(|row| row.end_ns < known_ns) {
+        while self.waiting.len() > 1 {
+            if self.waiting.len() <= WAITING && self.waiting.front().is_some_and(|row| row.end_ns >= known_ns) {
+                break;
+            }
             if let Some(row) = self.waiting.pop_front() {
                 sink.round(row);
             }
@@ -213,6 +234,8 @@ impl Rounds {
             row.phase = phase;
         }
         self.close();
-        self.settle(i64::MAX, sink);
+        for row in self.waiting.drain(..) {
+            sink.round(row);
+        }
     }
 }

@@ -244,8 +244,17 @@ impl Sender {
             } else {
                 self.rounds.idle(seconds);
             }
+            if self.window_is_full() {
+                self.rounds.window_full(seconds);
+            }
         }
         self.clock_ns = self.clock_ns.max(time_ns);
+    }
+
+    /// Another segment would not fit into the advertised window (RFC 9293, 3.8.6.2.1: the usable window).
+    fn window_is_full(&self) -> bool {
+        self.window
+            .is_some_and(|window| !self.one_way && self.una + window < self.nxt + u64::from(self.smss))
     }
 
     fn transmission(&self, sent: &Sent, cause: Reason) -> Transmission {
@@ -310,7 +319,7 @@ impl Sender {
             return;
         };
         if room {
-            self.rounds.window_full(full, self.last_ack_ns);
+            self.rounds.cwnd_full(full, self.last_ack_ns);
         } else {
             self.rounds.unclocked();
         }

@@ -150,6 +150,7 @@ table!(RoundRow, |row| {
     phase: Phase = row.phase,
     limited: bool = row.limited,
     idle_s: f64 = row.idle_s,
+    window_full_s: f64 = row.window_full_s,
     cwnd_low: f64 = row.cwnd_low,
     cwnd_high: f64 = row.cwnd_high,
 });
