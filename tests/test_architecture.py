@@ -1,4 +1,4 @@
-"""Do imports point one way: capture -> readers -> engine -> parameters -> models -> ranking -> report -> cli?"""
+"""Do imports point one way: capture, readers, engine, parameters, models, ranking, diagnosis, report, cli?"""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LINE = "capture -> readers -> engine -> parameters -> models -> ranking -> report -> cli"
+LINE = "capture -> readers -> engine -> parameters -> models -> ranking -> diagnosis -> report -> cli"
 
 # what each part may import of tcpfit; the foundations (schema, exceptions, the package itself) are everyone's
 FOUNDATIONS = {"tcpfit", "tcpfit.schema", "tcpfit.exceptions"}
@@ -18,11 +18,22 @@ ALLOWED = {
     "parameters": set(),
     "models": set(),
     "ranking": {"parameters", "models"},
-    "report": {"parameters", "models", "ranking"},
-    "analysis": {"readers", "engine", "parameters", "models", "ranking", "report"},
+    "diagnosis": {"parameters", "models", "ranking"},
+    "report": {"parameters", "models", "ranking", "diagnosis"},
+    "analysis": {"readers", "engine", "parameters", "models", "ranking", "diagnosis", "report"},
     "comparison": {"analysis", "readers"},
     "annotation": {"analysis", "readers", "report"},
-    "cli": {"analysis", "comparison", "annotation", "readers", "parameters", "models", "ranking", "report"},
+    "cli": {
+        "analysis",
+        "comparison",
+        "annotation",
+        "readers",
+        "parameters",
+        "models",
+        "ranking",
+        "diagnosis",
+        "report",
+    },
 }
 LONE = ("analysis", "comparison", "annotation")
 FILES = {

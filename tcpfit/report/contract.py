@@ -18,6 +18,8 @@ import polars as pl
 
 import tcpfit
 from tcpfit import parameters, ranking
+from tcpfit.diagnosis import Diagnosis, diagnose
+from tcpfit.diagnosis import facts as diagnosis_facts
 from tcpfit.parameters import NAMES
 from tcpfit.ranking.table import BASELINES
 from tcpfit.schema import SCHEMA_VERSION
@@ -63,8 +65,6 @@ MODEL = (
     "difference",
     "difference_se",
 )
-
-NO_DIAGNOSIS = "This release names the models that explain a flow; it does not yet say what held the flow back."
 
 FLOWS_AT_A_TIME = 4096
 
@@ -183,6 +183,7 @@ def _flow_facts(analysis: Analysis) -> list[dict[str, Any]]:
     series = timeout_sequences(analysis.events)
     observed = _observed(analysis)
     control = _congestion_control(analysis)
+    diagnoses = diagnose(analysis.flows, analysis.events, analysis.rounds)
     flows = {row["flow"]: row for row in rows(analysis.flows)}
     return [
         _flow(
@@ -193,6 +194,7 @@ def _flow_facts(analysis: Analysis) -> list[dict[str, Any]]:
             series.get(number, []),
             observed.get(number, {}),
             control.get(number, {}),
+            diagnoses[number],
         )
         for number in analysis.largest()
     ]
@@ -234,6 +236,7 @@ def _flow(
     series: list[int],
     observed: dict[str, Any],
     control: dict[str, Any],
+    diagnosis: Diagnosis,
 ) -> dict[str, Any]:
     ranges = {}
     for name, stem in (("lost_segments", "lost"), ("reordered_segments", "reordered")):
@@ -271,7 +274,7 @@ def _flow(
             "models": list(verdict["models"] or []) if verdict else [],
             "text": verdict["text"] if verdict else "No model was ranked on this flow.",
         },
-        "diagnosis": {"primary": "unknown", "text": NO_DIAGNOSIS, "causes": []},
+        "diagnosis": diagnosis_facts(diagnosis),
     }
 
 
