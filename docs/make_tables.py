@@ -11,6 +11,7 @@ import polars as pl
 
 from tcpfit import schema
 from tcpfit.parameters.episodes import EPISODES
+from tcpfit.diagnosis.accounting import SPANS
 from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES
 from tcpfit.parameters.gilbert import INDEPENDENCE
 from tcpfit.parameters.table import NAMES, PARAMETERS
@@ -41,6 +42,7 @@ ABOUT = {
     "residuals": "A row per flow and model, of `tcpfit.rank`.",
     "across": "A row per model, of `tcpfit.rank`.",
     "constants": "A row per set of flows and constant, of `tcpfit.rank`.",
+    "spans": "A row per stretch of a flow's time, of `tcpfit.diagnosis.account`.",
 }
 
 TABLES = dict(schema.TABLES) | {
@@ -58,6 +60,7 @@ TABLES = dict(schema.TABLES) | {
     "residuals": RESIDUALS,
     "across": ACROSS,
     "constants": CONSTANTS,
+    "spans": SPANS,
 }
 
 HEAD = """# Tables

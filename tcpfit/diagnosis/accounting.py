@@ -100,6 +100,9 @@ PAUSE = 0.1
 OFTEN = 1 / 3
 """Of the rounds: pauses after so many are the application's; rarer ones only if they last a round trip (T-RAT)."""
 
+TIMERS = 8.0
+"""Retransmission timers: data outstanding for so long without one that expired was not outstanding."""
+
 WHOLE = 0.95
 """Of a round: a window that was full for longer was full for all of it, but for the host's own delays."""
 
@@ -201,7 +204,7 @@ class Flow:
         self.first_ns, self.last_ns = _int(row["first_ns"]), _int(row["last_ns"])
         self._start: Ints = rounds["start_ns"]
         self._n = len(self._start)
-        if self._n:  # what follows the last acknowledgement (the closing of the connection) is none of the flow's time
+        if self._n and rounds["idle_s"][-1] > 0:  # all was acknowledged: closing the connection is none of its time
             self.last_ns = min(self.last_ns, max(int(rounds["end_ns"][-1]), int(self._start[-1]) + 1))
         self._until: Ints = np.append(self._start[1:], self.last_ns) if self._n else self._start
         self._flight = rounds["flight"]
@@ -209,6 +212,7 @@ class Flow:
         self._idle = np.nan_to_num(rounds["idle_s"])
         self._idle[-1:] = 0.0
         self._full = np.nan_to_num(rounds["window_full_s"])
+        self._full[-1:] = 0.0  # nothing was left to send
         self._acked = rounds["acked_bytes"]
         self._acks = rounds["acks"]
         self._sent = rounds["sent_segments"]
@@ -256,10 +260,13 @@ class Flow:
         path = self.path()
         covers = self._covers(path)
         causes = self._rounds(path, covers)
+        # what was acknowledged between two rounds goes to all of them
+        acked = float(self._acked.sum())
+        scale = _float(self._row["acked_bytes"], acked) / acked if acked > 0 else 1.0
         at = 0
         for k in range(self._n):
             lasted = max(int(self._until[k] - self._start[k]), 1)
-            density = self._acked[k] / lasted
+            density = scale * self._acked[k] / lasted
             for start, end, cause, rule, full in causes[k]:
                 clock = max(start, self.first_ns)
                 end = min(end, self.last_ns)
@@ -354,6 +361,7 @@ class Flow:
         """Every round's pieces (start, end, cause, rule, window full) by rules 4 to 8."""
         short = self._acked < 0.5 * self.smss * self._sent
         rtt = np.where(np.isfinite(self._rtt), self._rtt, _float(self._row["rtt_mean_s"], 1.0))
+        rto = max(_float(self._row["rto_s"], np.inf), 1.0)
         flat, pauses = self._flat(), self._pauses(rtt)
         reacted = 0
         memory: tuple[str, str] | None = None
@@ -383,6 +391,11 @@ class Flow:
             if path.queued[k]:
                 cause, rule = BOTTLENECK, "a queue stood, and the rate was the path's"
                 memory = (BOTTLENECK, "the flow had filled the path's queue")
+            elif busy_end - start > TIMERS * 1e9 * rto > full_ns:
+                cause, rule = (
+                    UNKNOWN,
+                    "data was outstanding for longer than a timer allows: the capture misses something",
+                )
             elif self._phase[k] == "loss":
                 cause, rule = memory or (TIMEOUT, "slow start after a timeout")
             elif pauses[k] and full_share < 0.5:

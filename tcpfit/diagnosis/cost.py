@@ -2,9 +2,10 @@
 
 **By the accounting**: what the flow moved in the cause's time would have moved at its reference rate. That is the rate
 at its ceiling (window full, send buffer full, path full) where it spent a twentieth of the time and more there, else
-the mean rate of the rest of its time. With T the duration and B the bytes, of which t and b belong to the cause, and R
-the reference rate, the duration without it is T - t + b/R. A window limit costs what twice the window would bring if
-nothing else came in its way: T - t/2. Where a tenth of the time or less is left as a reference, nothing is said.
+the mean rate of the rest of its time, pauses apart; of losses only the ceiling is a reference. With T the duration and
+B the bytes, of which t and b belong to the cause, and R the reference rate, the duration without it is T - t + b/R. A
+window limit costs what twice the window would bring if nothing else came in its way: T - t/2. Where a tenth of the
+time or less is left as a reference, nothing is said.
 **By a model**: where the verdict of the ranking names models, the observed rate times the ratio of a model's
 predictions with the parameter changed and as it is; low and high are the least and most of the models named.
 **Interval**: by the accounting, bootstrap over the reference's stretches (200 draws, seeded).
@@ -99,6 +100,8 @@ def _reference(name: str, cause: np.ndarray, length: Floats, total_s: float) -> 
     ceiling = np.isin(cause, CEILINGS)
     if length[ceiling].sum() >= ENOUGH * total_s:
         return ceiling, "at the rate it had at its limit"
+    if name == accounting.LOSS:  # the rest of its time is slower still: timers, slow starts
+        return None
     rest = (cause != name) & ~np.isin(cause, (accounting.APPLICATION, accounting.STALLED))
     if length[rest].sum() < REST * total_s:
         return None
@@ -121,6 +124,8 @@ def _at_rate(
         rates = moved[drawn].sum(axis=1) / length[drawn].sum(axis=1)
     rates = rates[np.isfinite(rates) & (rates > 0)]
     middle = float(saved(np.asarray(moved.sum() / length.sum())))
+    if middle <= 0:
+        return None
     low, high = (float(x) for x in np.quantile(saved(rates), (0.025, 0.975))) if len(rates) else (middle, middle)
     now = 8 * total_b / total_s
 

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+import importlib
+import importlib.util
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tcpfit.diagnosis.accounting import Slices, account
-from tcpfit.diagnosis.cost import Cost
+from tcpfit.diagnosis.cost import Cost, WhatIf, joint, what_if
+from tcpfit.diagnosis.stalls import Stall, stalls
 from tcpfit.diagnosis.verdict import Diagnosis, judge
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.loss_rate import capture_loss
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
 
 
 def diagnose(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> dict[int, Diagnosis]:
@@ -67,3 +74,115 @@ def _cost(cost: Cost | None) -> dict[str, Any] | None:
         "seconds": cost.seconds,
         "basis": cost.basis,
     }
+
+
+def between(spans: pl.DataFrame, start_ns: int, end_ns: int) -> pl.DataFrame:
+    """The spans cut to a time; the bytes of one that is cut go with its time."""
+    low, high = pl.max_horizontal("start_ns", pl.lit(start_ns)), pl.min_horizontal("end_ns", pl.lit(end_ns))
+    kept = (high - low) / (pl.col("end_ns") - pl.col("start_ns"))
+    return spans.filter(low < high).with_columns(low.alias("start_ns"), high.alias("end_ns"), pl.col("bytes") * kept)
+
+
+@dataclass(frozen=True)
+class Report:
+    """All that is said of one flow."""
+
+    flow: dict[str, Any]
+    diagnosis: Diagnosis
+    observed_bps: float | None
+    joint: bool
+    what_if: list[WhatIf]
+    stalls: list[Stall]
+    findings: list[Any]
+
+
+def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[Report]:
+    """A report a flow, the largest first; `span_ns` keeps to some time. The analysis needs its segments.
+
+    Raises InvalidParameter where it has none.
+    """
+    flows = analysis.flows
+    spans = account(flows, analysis.events, analysis.rounds)
+    if span_ns is not None:
+        spans = between(spans, *span_ns)
+    diagnoses = of_spans(flows, spans)
+    rows = {row["flow"]: row for row in flows.with_columns(pl.col("vantage").cast(pl.String)).to_dicts()}
+    estimates = _estimates(analysis.parameters)
+    named = {row["flow"]: row["models"] or [] for row in analysis.verdicts.select("flow", "models").to_dicts()}
+    moved = {
+        row["flow"]: 8e9 * row["bytes"] / row["ns"] if row["ns"] else None
+        for row in spans.group_by("flow")
+        .agg(pl.col("bytes").sum(), (pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
+        .to_dicts()
+    }
+    found = []
+    for number in analysis.largest():
+        silences = stalls(rows[number], analysis.events, analysis.segments)
+        if span_ns is not None:
+            silences = [s for s in silences if s.end_ns > span_ns[0] and s.start_ns < span_ns[1]]
+        rate = moved.get(number)
+        changes = what_if(rate, estimates.get(number, {}), named.get(number, [])) if rate and span_ns is None else []
+        costs = {cause.cause: cause.cost for cause in diagnoses[number].causes if cause.cost is not None}
+        total_s = sum(cause.seconds for cause in diagnoses[number].causes)
+        found.append(
+            Report(
+                rows[number],
+                diagnoses[number],
+                rate,
+                joint(costs, total_s),
+                changes,
+                silences,
+                _findings(analysis, number),
+            )
+        )
+    return found
+
+
+def _estimates(table: pl.DataFrame) -> dict[int, dict[str, float | None]]:
+    estimates: dict[int, dict[str, float | None]] = {}
+    for flow, name, value in table.select("flow", "name", "value").iter_rows():
+        estimates.setdefault(flow, {})[name] = value
+    return estimates
+
+
+def _findings(analysis: Analysis, flow: int) -> list[Any]:
+    """What the sub-diagnoses say of a flow; none where they are not installed."""
+    if importlib.util.find_spec("tcpfit.diagnosis.findings") is None:
+        return []
+    return list(importlib.import_module("tcpfit.diagnosis.findings").find(analysis, flow))
+
+
+def report_facts(report: Report) -> dict[str, Any]:
+    """A report as JSON: the flow, and the diagnosis with what `tcpfit analyze` leaves out of it."""
+    flow = report.flow
+    return {
+        "id": flow["flow"],
+        "connection": flow["connection"],
+        "src": flow["src"],
+        "src_port": flow["src_port"],
+        "dst": flow["dst"],
+        "dst_port": flow["dst_port"],
+        "start_time": flow["first_ns"] / 1e9,
+        "observed_bps": report.observed_bps,
+        "diagnosis": facts(report.diagnosis)
+        | {
+            "joint": report.joint,
+            "what_if": [vars(change) for change in report.what_if],
+            "stalls": [
+                {
+                    "start_time": stall.start_ns / 1e9,
+                    "length_s": stall.length_s,
+                    "cause": stall.cause,
+                    "detail": stall.detail,
+                    "outstanding_bytes": stall.outstanding_bytes,
+                    "timer_s": stall.timer_s,
+                    "frames": [stall.frame_before, stall.frame_after],
+                }
+                for stall in report.stalls
+            ],
+            "findings": [{key: getattr(finding, key) for key in FINDING} for finding in report.findings],
+        },
+    }
+
+
+FINDING = ("name", "claim", "frames", "display_filter", "remedy", "confidence", "seconds")
