@@ -19,6 +19,7 @@ from tcpfit.exceptions import PluginWarning
 from .analyze import analyze
 from .annotate import annotate
 from .compare import compare
+from .diagnose import diagnose
 from .errors import complain, debugging, unexpected
 from .events import events
 from .explain import explain
@@ -56,6 +57,7 @@ def main() -> None:
     \b
     tcpfit analyze capture.pcap.gz
     tcpfit analyze *.pcapng --format csv > flows.csv
+    tcpfit diagnose capture.pcap.gz
     tcpfit events capture.pcap.gz --kind loss
     tcpfit explain capture.pcap.gz 4711
     tcpdump -i eth0 -s 128 -w - tcp | tcpfit analyze -
@@ -73,6 +75,7 @@ main.add_command(analyze)
 main.add_command(annotate)
 main.add_command(compare)
 main.add_command(dynamics)
+main.add_command(diagnose)
 main.add_command(events)
 main.add_command(explain)
 main.add_command(models)

@@ -93,6 +93,15 @@ def dumps(value: Any) -> str:
     return json.dumps(value, allow_nan=False)
 
 
+def finite(value: Any) -> Any:
+    """The same value with every NaN and infinity as None, so that it can be JSON."""
+    if isinstance(value, dict):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
 class Document:
     """The document as text, a line a capture and a line a flow, written capture by capture.
 

@@ -1,0 +1,112 @@
+"""`tcpfit diagnose`: why a flow was not faster, and what each cause cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import options
+from .reading import Work, read
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+    from tcpfit.diagnosis.table import Report
+
+
+@click.command(short_help="Say why a flow was not faster, and what each cause cost.")
+@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What to print."
+)
+@options.flow("Only this flow. Repeatable.")
+@click.option(
+    "--top",
+    type=click.IntRange(min=1),
+    default=3,
+    show_default=True,
+    metavar="N",
+    help="How many flows of a capture, the largest first; of several captures 1 each.",
+)
+@click.option(
+    "--between",
+    type=options.Duration(),
+    nargs=2,
+    metavar="T1 T2",
+    help="Account only for the time from T1 to T2; the rest is still read.",
+)
+@options.reader
+@options.vantage
+@options.selection
+def diagnose(
+    captures: tuple[str, ...],
+    form: str,
+    flows: tuple[int, ...],
+    top: int,
+    between: tuple[float, float] | None,
+    reader: str,
+    vantage: str | None,
+    filter_: str | None,
+    from_s: float | None,
+    to_s: float | None,
+) -> int:
+    """Say what held a flow back: the sender, the network or the receiver, since when, and what it cost.
+
+    \b
+    tcpfit diagnose capture.pcap.gz
+    tcpfit diagnose capture.pcap --flow 3 --between 10s 20s
+    tcpfit diagnose *.pcapng
+
+    Three lines first: verdict, cost, remedy. Then the shares of the time, the stalls, and the evidence with frame
+    numbers and display filters for Wireshark. Several captures give a table, sorted by what the verdict's cause cost.
+    T counts from the first packet of each capture.
+    """
+    if captures.count("-") > 1:
+        raise click.UsageError("standard input ('-') can be given once")
+    if between is not None and between[1] <= between[0]:
+        raise click.UsageError("--between needs a T2 that is later than T1")
+    status = 0
+    many = len(captures) > 1
+    table: list[tuple[str, Report]] = []
+    documents: list[dict[str, Any]] = []
+    for capture in captures:
+        with Work(capture) as work:
+            from tcpfit.diagnosis.table import report, report_facts
+            from tcpfit.report import contract, diagnosed, terminal
+
+            whole = read(
+                capture, reader=reader, vantage=vantage, filter_=filter_, from_s=from_s, to_s=to_s, segments=True
+            )
+            analysis = whole.select(flows or whole.largest()[: 1 if many else top])
+            found = report(analysis, _span(whole, between))
+            if form == "json":
+                documents.append(contract.capture_facts(whole) | {"flows": [report_facts(each) for each in found]})
+            elif many:
+                table += [(Path(capture).name, each) for each in found]
+            else:
+                out = terminal.console()
+                terminal.header(contract.capture_facts(whole), whole.flows.height, out)
+                if not found:
+                    click.echo("  no TCP flow carried data")
+                for each in found:
+                    out.print()
+                    diagnosed.show(each, whole.capture.get("start_ns") or 0, out)
+        status |= work.status
+    if form == "json":
+        from tcpfit.report import contract
+
+        click.echo(contract.dumps(contract.finite(contract.envelope(documents))))
+    elif table:
+        from tcpfit.report import diagnosed, terminal
+
+        diagnosed.overview(table, terminal.console())
+    return status
+
+
+def _span(analysis: Analysis, between: tuple[float, float] | None) -> tuple[int, int] | None:
+    """Seconds after the first packet as nanoseconds since the epoch."""
+    start = analysis.capture.get("start_ns")
+    if between is None or start is None:
+        return None
+    return start + round(1e9 * between[0]), start + round(1e9 * between[1])

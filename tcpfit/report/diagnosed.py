@@ -1,0 +1,184 @@
+"""What `tcpfit diagnose` prints: three lines first, then shares, stalls and evidence; and a table of many flows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from tcpfit.diagnosis.cost import Cost
+from tcpfit.diagnosis.table import Report
+from tcpfit.diagnosis.verdict import Cause
+from tcpfit.report import words
+
+STALLS = 10
+"""Stalls shown; JSON has all."""
+
+NO_COST = "the capture does not show what the rate would have been without it"
+
+
+def show(report: Report, start_ns: int, out: Console) -> None:
+    """One flow: verdict, cost, remedy; shares of the time; stalls; evidence. Times count from `start_ns`."""
+    flow, diagnosis = report.flow, report.diagnosis
+    ends = [words.endpoint(flow[end], flow[f"{end}_port"]) for end in ("src", "dst")]
+    out.print(Text(f"flow {flow['flow']}  {ends[0]} > {ends[1]}", style="bold"))
+    _line(out, "verdict", f"{diagnosis.primary}. {diagnosis.text}", "bold")
+    _line(out, "cost", cost_sentence(report))
+    _line(out, "remedy", diagnosis.remedy)
+    if diagnosis.causes:
+        out.print()
+        out.print(Padding(_shares(diagnosis.causes), (0, 0, 0, 2)))
+    if report.joint:
+        _line(out, "joint", "together the causes would save more than there is to save: they cannot be told apart")
+    for change in report.what_if:
+        _line(
+            out,
+            "if",
+            f"{change.change}: {_rates(change.rate_bps, change.low_bps, change.high_bps)} "
+            f"by {', '.join(change.models)}",
+        )
+    if report.stalls:
+        out.print()
+        out.print(Padding(_stalls(report, start_ns), (0, 0, 0, 2)))
+        if len(report.stalls) > STALLS:
+            out.print(Text(f"  the {STALLS} longest of {len(report.stalls)}; --format json has all", "dim"))
+    if report.findings:
+        out.print()
+        for finding in report.findings:
+            _line(out, finding.name, f"{finding.claim} {finding.remedy}".strip())
+            _line(out, "", f"frames {', '.join(map(str, finding.frames[:5]))}; {finding.display_filter}", "dim")
+    out.print()
+    for cause in diagnosis.causes:
+        _line(out, "", f"{cause.cause}: {'; '.join(cause.evidence)}")
+        _line(out, "", display_filter(flow, cause), "dim")
+
+
+def display_filter(flow: dict[str, Any], cause: Cause) -> str:
+    """A Wireshark display filter: the frames named, or the flow in the longest stretch of the cause."""
+    if cause.frames:
+        return f"frame.number in {{{', '.join(map(str, cause.frames))}}}"
+    ip = "ipv6" if ":" in flow["src"] else "ip"
+    first, last = (f"{ns // 10**9}.{ns % 10**9:09d}" for ns in cause.longest_ns)
+    return (
+        f"{ip}.addr == {flow['src']} && {ip}.addr == {flow['dst']} && tcp.port == {flow['src_port']} && "
+        f"tcp.port == {flow['dst_port']} && frame.time_epoch >= {first} && frame.time_epoch <= {last}"
+    )
+
+
+def cost_sentence(report: Report) -> str:
+    """What the verdict's cause cost, in one sentence."""
+    cause = next((c for c in report.diagnosis.causes if c.cause == report.diagnosis.primary), None)
+    if cause is not None and cause.cost is not None:
+        return f"{words.seconds(cause.cost.seconds)} of {words.seconds(_total(report))}: {_instead(cause.cost, report)}"
+    halved = next((change for change in report.what_if if change.change == "half the losses"), None)
+    if halved is not None:
+        rates = _rates(halved.rate_bps, halved.low_bps, halved.high_bps)
+        return (
+            f"with half the losses {rates} instead of {words.rate(report.observed_bps)}, by {', '.join(halved.models)}"
+        )
+    return NO_COST
+
+
+def _total(report: Report) -> float:
+    return sum(cause.seconds for cause in report.diagnosis.causes)
+
+
+def _instead(cost: Cost, report: Report) -> str:
+    rates = _rates(cost.rate_bps, cost.low_bps, cost.high_bps)
+    return f"{rates} instead of {words.rate(report.observed_bps)}, {cost.basis}"
+
+
+def _rates(rate: float, low: float, high: float) -> str:
+    return f"{words.rate(rate)} ({words.rate(low)} to {words.rate(high)})"
+
+
+def _line(out: Console, label: str, text: str, style: str = "") -> None:
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    grid.add_column(width=9, no_wrap=True)
+    grid.add_column(overflow="fold")
+    grid.add_row(Text(label, style="dim"), Text(text, style=style))
+    out.print(Padding(grid, (0, 0, 0, 2)))
+
+
+def _table(*headings: tuple[str, bool]) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False)
+    for heading, right in headings:
+        table.add_column(heading, justify="right" if right else "left")
+    return table
+
+
+def _shares(causes: Sequence[Cause]) -> Table:
+    table = _table(
+        ("share", True), ("time", True), ("cause", False), ("saves", True), ("rate without", True), ("sure", True)
+    )
+    for cause in causes:
+        cost = cause.cost
+        table.add_row(
+            f"{cause.time_share:.1%}",
+            words.seconds(cause.seconds),
+            cause.cause,
+            words.seconds(cost.seconds) if cost else words.NONE,
+            words.rate(cost.rate_bps) if cost else words.NONE,
+            f"{cause.confidence:.2f}",
+        )
+    return table
+
+
+def _stalls(report: Report, start_ns: int) -> Table:
+    table = _table(
+        ("stall at", True), ("length", True), ("timer", True), ("cause", False), ("unacked", True), ("frames", True)
+    )
+    longest = sorted(report.stalls, key=lambda s: s.start_ns - s.end_ns)[:STALLS]
+    for stall in sorted(longest, key=lambda s: s.start_ns):
+        detail = f" ({stall.detail})" if stall.cause == "timeout" else ""
+        table.add_row(
+            f"{(stall.start_ns - start_ns) / 1e9:.3f}",
+            words.seconds(stall.length_s),
+            words.seconds(stall.timer_s),
+            f"{stall.cause}{detail}",
+            words.size(stall.outstanding_bytes),
+            f"{stall.frame_before} to {stall.frame_after}",
+        )
+    return table
+
+
+def overview(rows: Sequence[tuple[str, Report]], out: Console) -> None:
+    """Many flows, each with its capture's name, sorted by the seconds that the verdict's cause cost."""
+    table = _table(
+        ("cost", True),
+        ("of", True),
+        ("capture", False),
+        ("flow", True),
+        ("verdict", False),
+        ("share", True),
+        ("rate", True),
+    )
+    for name, report in sorted(rows, key=lambda row: -cost_seconds(row[1])):
+        cost, diagnosis = cost_seconds(report), report.diagnosis
+        share = next((c.time_share for c in diagnosis.causes if c.cause == diagnosis.primary), None)
+        table.add_row(
+            words.seconds(cost) if cost else words.NONE,
+            words.seconds(_total(report)),
+            name,
+            str(report.flow["flow"]),
+            diagnosis.primary,
+            words.NONE if share is None else f"{share:.0%}",
+            words.rate(report.observed_bps),
+        )
+    out.print(table)
+
+
+def cost_seconds(report: Report) -> float:
+    """Seconds that the verdict's cause cost: by the accounting, or with half the losses; 0 where nothing is known."""
+    cause = next((c for c in report.diagnosis.causes if c.cause == report.diagnosis.primary), None)
+    if cause is not None and cause.cost is not None:
+        return cause.cost.seconds
+    halved = next((change for change in report.what_if if change.change == "half the losses"), None)
+    if halved is not None and report.observed_bps:
+        return max(_total(report) * (1 - report.observed_bps / halved.rate_bps), 0.0)
+    return 0.0

@@ -1,0 +1,94 @@
+"""Is the cause named that the rule names, and is what is printed whole?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tcpfit.cli.main import main
+
+from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, judge
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
+S = 10**9
+
+
+def spans(*rows: tuple[float, str, float]) -> dict[str, np.ndarray]:
+    ends = np.cumsum([round(seconds * S) for seconds, _, _ in rows])
+    none = np.zeros(len(rows), bool)
+    return {
+        "start_ns": np.concatenate(([0], ends[:-1])),
+        "end_ns": ends,
+        "cause": np.array([cause for _, cause, _ in rows], dtype=object),
+        "rule": np.array(["a rule"] * len(rows), dtype=object),
+        "frame": np.full(len(rows), -1),
+        "bytes": np.array([moved for _, _, moved in rows], dtype=float),
+        "window_full": none,
+        "waited": none,
+    }
+
+
+@pytest.mark.parametrize(
+    ("rows", "primary"),
+    [
+        # the most time
+        ([(6, "loss-limited", 1e6), (4, "receiver-window-limited", 2e6)], "loss-limited"),
+        # near the ceiling: 95 % of its rate
+        ([(9, "receiver-window-limited", 9e6), (1, "loss-limited", 0.5e6)], "receiver-window-limited"),
+        # most of the time at the ceiling, but a fifth of its rate is lost to reordering
+        ([(6, "receiver-window-limited", 6e6), (4, "reordering-limited", 2e6)], "reordering-limited"),
+        # pauses of the application are none of the ceiling's business
+        ([(6, "receiver-window-limited", 6e6), (4, "application-limited", 0)], "receiver-window-limited"),
+    ],
+)
+def test_primary(rows, primary):
+    assert judge(0, spans(*rows), "sender", 0.0).primary == primary
+
+
+def test_every_cause_has_its_words():
+    assert WHO.keys() == SENTENCES.keys() == REMEDIES.keys()
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(main, ["diagnose", *arguments], env={"COLUMNS": "80"})
+
+
+def test_three_lines_come_first_and_all_fit_80_columns():
+    result = run(str(SAMPLES / "slow-reader.pcap.gz"))
+    assert result.exit_code == 0
+    lines = result.output.splitlines()
+    labels = [line.split()[0] for line in lines[3:] if line[:3] == "  " + line[2:3] and line[2:3].strip()]
+    assert labels[:3] == ["verdict", "cost", "remedy"]
+    assert max(map(len, lines)) <= 80
+
+
+def test_json_has_what_the_text_has():
+    flow = json.loads(run(str(SAMPLES / "timeouts.pcap.gz"), "--format", "json").output)["captures"][0]["flows"][0]
+    diagnosis = flow["diagnosis"]
+    assert diagnosis["primary"] == diagnosis["causes"][0]["cause"] == "loss-limited"
+    assert sum(cause["time_share"] for cause in diagnosis["causes"]) == pytest.approx(1, abs=0.02)
+    assert all(cause["evidence"] for cause in diagnosis["causes"])
+    assert {change["change"] for change in diagnosis["what_if"]} >= {"half the losses"}
+    assert len([stall for stall in diagnosis["stalls"] if stall["cause"] == "timeout"]) > 20
+
+
+def test_between_accounts_for_that_time_only():
+    arguments = (str(SAMPLES / "timeouts.pcap.gz"), "--between", "10s", "20s", "--format", "json")
+    flow = json.loads(run(*arguments).output)["captures"][0]["flows"][0]
+    assert sum(cause["seconds"] for cause in flow["diagnosis"]["causes"]) == pytest.approx(10, rel=0.01)
+
+
+def test_many_captures_are_a_table_sorted_by_cost():
+    result = run(str(SAMPLES / "window-limited.pcap.gz"), str(SAMPLES / "slow-reader.pcap.gz"))
+    rows = [line for line in result.output.splitlines() if "limited" in line or "stalled" in line]
+    assert ["slow-reader" in row for row in rows] == [True, False]
+
+
+@pytest.mark.parametrize("arguments", [("--between", "20s", "10s"), ("--flow", "99")])
+def test_arguments_that_make_no_sense(arguments):
+    result = run(str(SAMPLES / "timeouts.pcap.gz"), *arguments)
+    assert result.exit_code == 2
+    assert "Traceback" not in result.output
