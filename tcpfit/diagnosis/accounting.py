@@ -202,8 +202,10 @@ class Flow:
         self._events = events
         self.number = _int(row["flow"])
         self.first_ns, self.last_ns = _int(row["first_ns"]), _int(row["last_ns"])
-        self._start: Ints = rounds["start_ns"]
-        self._n = len(self._start)
+        # the first round begins the flow's time, whatever the capture missed; none begins before the one before it
+        self._start: Ints = np.maximum.accumulate(np.append(self.first_ns, rounds["start_ns"][1:]))
+        self._n = len(rounds["start_ns"])
+        self._start = self._start[: self._n]
         if self._n and rounds["idle_s"][-1] > 0:  # all was acknowledged: closing the connection is none of its time
             self.last_ns = min(self.last_ns, max(int(rounds["end_ns"][-1]), int(self._start[-1]) + 1))
         self._until: Ints = np.append(self._start[1:], self.last_ns) if self._n else self._start
