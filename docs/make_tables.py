@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from tcpfit import schema
-from tcpfit.parameters.episodes import EPISODES
 from tcpfit.diagnosis.accounting import SPANS
+from tcpfit.parameters.episodes import EPISODES
 from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES
 from tcpfit.parameters.gilbert import INDEPENDENCE
 from tcpfit.parameters.table import NAMES, PARAMETERS
