@@ -1,0 +1,68 @@
+"""Findings: what users ask of a slow flow, one rule a module, each silent where the capture does not show it.
+
+A module holds `find(view) -> Finding | None`; its docstring says claim, rule, evidence, remedy, limits and how the rule
+was validated. `docs/diagnosis` has a page for each. Rules that look at packets need `analyze(..., segments=True)` and
+are silent without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tcpfit.diagnosis.finding import Finding
+from tcpfit.diagnosis.findings import (
+    ack_loss,
+    ack_thinning,
+    bufferbloat,
+    delayed_ack,
+    duplicated_capture,
+    handoffs,
+    policer,
+    sack,
+    serial_requests,
+    shallow_buffer,
+    slow_receiver,
+    small_mss,
+    spurious_timeouts,
+    syn_loss,
+    timestamps,
+    window_scaling,
+)
+from tcpfit.diagnosis.findings.view import View
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+
+RULES: dict[str, Callable[[View], Finding | None]] = {
+    module.NAME: module.find
+    for module in (
+        syn_loss,
+        small_mss,
+        window_scaling,
+        sack,
+        timestamps,
+        slow_receiver,
+        delayed_ack,
+        serial_requests,
+        policer,
+        shallow_buffer,
+        bufferbloat,
+        spurious_timeouts,
+        handoffs,
+        ack_loss,
+        ack_thinning,
+        duplicated_capture,
+    )
+}
+"""Every rule by the name of its finding."""
+
+
+def find(analysis: Analysis, flow: int) -> list[Finding]:
+    """What the rules find in a flow of a capture, the costliest first, then the surest.
+
+    Raises InvalidParameter for a flow that the capture does not have.
+    """
+    view = View(analysis, flow)
+    found = [finding for rule in RULES.values() if (finding := rule(view)) is not None]
+    return sorted(found, key=lambda finding: (-(finding.seconds or 0.0), -finding.confidence))

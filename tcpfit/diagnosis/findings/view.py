@@ -1,0 +1,267 @@
+"""One flow as the rules see it: its rows of the tables, its packets both ways, its handshake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+import polars as pl
+
+from tcpfit.exceptions import InvalidParameter
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+
+FIN, SYN, RST, ACK = 1, 2, 4, 16
+FRAMES = 20
+"""Frames that a finding names at most."""
+
+ENDS = ["src", "src_port", "dst", "dst_port"]
+
+
+@dataclass(frozen=True)
+class Handshake:
+    """The last SYN before the first SYN-ACK, and that SYN-ACK: rows of the segments table."""
+
+    syn: dict[str, Any]
+    syn_ack: dict[str, Any]
+
+    @property
+    def frames(self) -> tuple[int, int]:
+        return self.syn["frame"], self.syn_ack["frame"]
+
+    @property
+    def options_whole(self) -> bool:
+        """No option was cut by the snapshot length: what is not there was not sent."""
+        return not (self.syn["options_incomplete"] or self.syn_ack["options_incomplete"])
+
+
+class View:
+    """A flow of an analysis. Packets are there only if the analysis has its segments.
+
+    Raises InvalidParameter for a flow that the capture does not have.
+    """
+
+    def __init__(self, analysis: Analysis, flow: int) -> None:
+        rows = analysis.flows.filter(pl.col("flow") == flow)
+        if rows.is_empty():
+            raise InvalidParameter(f"{analysis.path} has no flow {flow}")
+        self.analysis = analysis
+        self.flow: dict[str, Any] = rows.to_dicts()[0]
+
+    def __getitem__(self, column: str) -> Any:
+        """A column of the flow's row."""
+        return self.flow[column]
+
+    @cached_property
+    def _connections(self) -> pl.DataFrame:
+        """Rows of flows between the same two ends, either way: a pair of ports may be used again."""
+        flow, table = self.flow, self.analysis.flows
+        ahead = [pl.col(name) == flow[name] for name in ENDS]
+        back = [pl.col(name) == flow[other] for name, other in zip(ENDS, [*ENDS[2:], *ENDS[:2]], strict=True)]
+        return table.filter(pl.all_horizontal(ahead) | pl.all_horizontal(back)).sort("first_ns")
+
+    @cached_property
+    def other(self) -> dict[str, Any] | None:
+        """The row of the opposite direction; None if it carried nothing."""
+        rows = self._connections.filter(
+            (pl.col("connection") == self["connection"]) & (pl.col("flow") != self["flow"])
+        ).to_dicts()
+        return rows[0] if rows else None
+
+    @property
+    def larger(self) -> bool:
+        """This direction carried more data than the opposite one: what is said of a connection is said here."""
+        other = self.other
+        if other is None:
+            return True
+        return (self["data_bytes"], -self["flow"]) > (other["data_bytes"], -other["flow"])
+
+    @property
+    def duration_s(self) -> float:
+        return (self["last_ns"] - self["first_ns"]) / 1e9
+
+    @cached_property
+    def events(self) -> pl.DataFrame:
+        return self.analysis.events.filter(pl.col("flow") == self["flow"])
+
+    def of(self, kind: str) -> pl.DataFrame:
+        """The flow's events of a kind, by time."""
+        return self.events.filter(pl.col("kind") == kind).sort("time_ns")
+
+    @cached_property
+    def rounds(self) -> pl.DataFrame:
+        return self.analysis.rounds.filter(pl.col("flow") == self["flow"]).sort("round")
+
+    @cached_property
+    def sent(self) -> pl.DataFrame | None:
+        """Packets of the data sender, by time; None without segments. Sequence numbers do not wrap: `left`, `right`."""
+        packets = self._packets([self[name] for name in ENDS])
+        if packets is None or packets.is_empty():
+            return packets
+        left = unwrapped(packets["seq"].to_numpy(), int(packets["seq"][0]))
+        return packets.with_columns(left=left, right=left + packets["payload"].to_numpy())
+
+    @cached_property
+    def received(self) -> pl.DataFrame | None:
+        """Packets of its peer, by time; None without segments. `edge` is the ACK on the scale of `sent.left`."""
+        packets, sent = self._packets([self[name] for name in (*ENDS[2:], *ENDS[:2])]), self.sent
+        if packets is None or packets.is_empty() or sent is None or sent.is_empty():
+            return packets
+        flags = packets["flags"].to_numpy()
+        packets = packets.filter((flags & ACK > 0) & (flags & RST == 0))
+        if packets.is_empty():
+            return packets
+        return packets.with_columns(edge=unwrapped(packets["ack"].to_numpy(), int(sent["seq"][0])))
+
+    @cached_property
+    def data(self) -> pl.DataFrame | None:
+        """Packets of the data sender with payload, copies made by the capture or the network left out."""
+        if self.sent is None or self.sent.is_empty():
+            return None
+        copies = self.of("duplicate")["frame"].drop_nulls()
+        return self.sent.filter((pl.col("payload") > 0) & ~pl.col("frame").is_in(copies.implode()))
+
+    def _packets(self, ends: list[Any]) -> pl.DataFrame | None:
+        paths = _paths(self.analysis)
+        if paths is None:
+            return None
+        packets = paths.get(tuple(ends))
+        if packets is None:
+            return None
+        low, high = self._span
+        return packets.filter(pl.col("time_ns").is_between(low, high, closed="left"))
+
+    @cached_property
+    def _span(self) -> tuple[int, int]:
+        """Times between which packets of the pair of ends are of this connection: from its first SYN to the next's."""
+        first = self._connections.group_by("connection").agg(pl.col("first_ns").min(), pl.col("last_ns").max())
+        first = first.sort("first_ns")
+        at = first["connection"].to_list().index(self["connection"])
+        low, high = -(2**62), 2**62
+        if at > 0:
+            low = self._start(int(first["last_ns"][at - 1]), int(first["first_ns"][at]))
+        if at + 1 < first.height:
+            high = self._start(int(first["last_ns"][at]), int(first["first_ns"][at + 1]))
+        return low, high
+
+    def _start(self, after: int, first: int) -> int:
+        """When a connection starts whose first data is sent at `first`, the one before having ended at `after`."""
+        paths = _paths(self.analysis) or {}
+        times = [first]
+        for ends in ([self[n] for n in ENDS], [self[n] for n in (*ENDS[2:], *ENDS[:2])]):
+            packets = paths.get(tuple(ends))
+            if packets is not None:
+                opening = packets.filter(
+                    (pl.col("flags") & (SYN | ACK) == SYN) & pl.col("time_ns").is_between(after, first)
+                )
+                times += opening["time_ns"].to_list()
+        return min(times)
+
+    @cached_property
+    def syns(self) -> pl.DataFrame | None:
+        """SYNs and SYN-ACKs of the connection, by time; None without segments."""
+        both = [self._packets([self[n] for n in ENDS]), self._packets([self[n] for n in (*ENDS[2:], *ENDS[:2])])]
+        there = [packets.filter(pl.col("flags") & SYN > 0) for packets in both if packets is not None]
+        return pl.concat(there).sort("frame") if there else None
+
+    @cached_property
+    def handshake(self) -> Handshake | None:
+        """SYN and SYN-ACK; None if the capture lacks one."""
+        if self.syns is None:
+            return None
+        answers = self.syns.filter(pl.col("flags") & ACK > 0)
+        if answers.is_empty():
+            return None
+        answer = answers.row(0, named=True)
+        asked = self.syns.filter(
+            (pl.col("flags") & ACK == 0) & (pl.col("frame") < answer["frame"]) & (pl.col("seq") == answer["ack"] - 1)
+        )
+        return Handshake(asked.row(-1, named=True), answer) if asked.height else None
+
+    def at(self, host: str) -> bool | None:
+        """The capture was taken next to that end of the flow; None if it does not show where."""
+        if self["vantage"] == "sender":
+            return bool(host == self["src"])
+        if self["vantage"] == "receiver":
+            return bool(host == self["dst"])
+        return False if self["vantage"] == "middle" else None
+
+    def show(self, condition: str = "") -> str:
+        """Wireshark's display filter for the connection, with a further condition."""
+        ip = "ipv6" if ":" in self["src"] else "ip"
+        ends = f"{ip}.addr == {self['src']} && {ip}.addr == {self['dst']}"
+        ports = f"tcp.port == {self['src_port']} && tcp.port == {self['dst_port']}"
+        return f"{ends} && {ports}" + (f" && {condition}" if condition else "")
+
+    def ahead(self, condition: str) -> str:
+        """Wireshark's display filter for packets of the data sender that meet a condition."""
+        ip = "ipv6" if ":" in self["src"] else "ip"
+        return self.show(f"{ip}.src == {self['src']} && tcp.srcport == {self['src_port']} && {condition}")
+
+    def back(self, condition: str) -> str:
+        """Wireshark's display filter for packets of its peer that meet a condition."""
+        ip = "ipv6" if ":" in self["src"] else "ip"
+        return self.show(f"{ip}.src == {self['dst']} && tcp.srcport == {self['dst_port']} && {condition}")
+
+
+_INDEXES: WeakKeyDictionary[Analysis, dict[tuple[Any, ...], pl.DataFrame] | None] = WeakKeyDictionary()
+
+
+def _paths(analysis: Analysis) -> dict[tuple[Any, ...], pl.DataFrame] | None:
+    """The segments of the capture by (src, src_port, dst, dst_port), made once; None if it has no segments."""
+    if analysis not in _INDEXES:
+        try:
+            segments = analysis.segments
+        except InvalidParameter:
+            _INDEXES[analysis] = None
+        else:
+            wanted = analysis.flows.select(ENDS)
+            back = wanted.select(pl.col(old).alias(new) for old, new in zip(ENDS, [*ENDS[2:], *ENDS[:2]], strict=True))
+            ends = pl.concat([wanted, back.select(ENDS)]).unique()
+            _INDEXES[analysis] = segments.join(ends, on=ENDS, how="semi", maintain_order="left").partition_by(
+                ENDS, as_dict=True, maintain_order=True
+            )
+    return _INDEXES[analysis]
+
+
+def unwrapped(numbers: np.ndarray, base: int) -> np.ndarray:
+    """32-bit sequence numbers as offsets from `base` that do not wrap (RFC 9293, 3.4)."""
+    numbers = numbers.astype(np.uint32)
+    steps = np.diff(numbers).astype(np.int32).astype(np.int64)
+    first = int(np.int32(np.uint32((int(numbers[0]) - base) % 2**32)))
+    return first + np.concatenate(([0], np.cumsum(steps)))
+
+
+def named(frames: Iterable[int | None]) -> tuple[int, ...]:
+    """The first few frames that are known, in order, each once."""
+    return tuple(sorted({int(frame) for frame in frames if frame is not None}))[:FRAMES]
+
+
+def in_frames(frames: Iterable[int]) -> str:
+    """Wireshark's display filter for these frames."""
+    return "frame.number in {" + ", ".join(str(frame) for frame in frames) + "}"
+
+
+def duration(seconds: float) -> str:
+    """A time in words: 1.25 s, 40 ms, 0.2 ms."""
+    if seconds >= 1:
+        return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
+    return f"{seconds * 1e3:.3g} ms"
+
+
+def rate(bits_per_s: float) -> str:
+    """A rate in words: 3.1 Mbit/s."""
+    for unit, size in (("Gbit/s", 1e9), ("Mbit/s", 1e6), ("kbit/s", 1e3)):
+        if bits_per_s >= size:
+            return f"{bits_per_s / size:.3g} {unit}"
+    return f"{bits_per_s:.3g} bit/s"
+
+
+def times(count: int, what: str) -> str:
+    """A count with its noun: 1 period, 3 periods."""
+    return f"{count} {what}" + ("" if count == 1 else "s")
