@@ -1,8 +1,8 @@
 """Findings: what users ask of a slow flow, one rule a module, each silent where the capture does not show it.
 
-A module holds `find(view) -> Finding | None`; its docstring says claim, rule, evidence, remedy, limits and how the rule
-was validated. `docs/diagnosis` has a page for each. Rules that look at packets need `analyze(..., segments=True)` and
-are silent without.
+A module holds `find(view) -> Finding | None`; its docstring says claim, rule, evidence, remedy, limits and how the
+rule was validated. `docs/diagnosis` has a page for each. Rules that look at packets need `analyze(...,
+segments=True)` and are silent without.
 """
 
 from __future__ import annotations

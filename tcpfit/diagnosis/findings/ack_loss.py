@@ -1,15 +1,16 @@
 """ACK loss: ACKs are lost on the way back to the sender.
 
 **Claim**: how many of the receiver's packets are missing at the capture point.
-**Rule**: the receiver numbers its packets one by one (IP identification that steps by one in half of the cases), and numbers
-are missing: ten at least, one in a hundred at least. A counter that the host shares among connections skips numbers too,
-so a missing number must also have carried an ACK: the ACK after a gap advances by half as much again as one after no
-gap (median). Numbers missing at random are lost; ones missing at a fixed stride are `ack_thinning`'s.
-**Evidence**: the packets after the gaps. Shows only behind the loss: at the sender or between; the receiver's capture holds
-what it sent. Silent where the capture itself lost packets (data acknowledged but not seen), and for IPv6, which has no
-identification.
-**Remedy**: ACKs are cumulative, so some loss costs little; bursts come from larger advances, and a lost ACK of the tail costs a timer. Look at
-the reverse path: its queue, its rate, its radio.
+**Rule**: the receiver numbers its packets one by one, and numbers (IP identifications) are missing at random: ten at
+least, one in a hundred at least; steps of one are as frequent as a loss of that share leaves them (0.7 of that, a
+fifth of all at least). A counter that the host shares among connections skips numbers too, so a missing number must
+also have carried an ACK: the ACK after a gap advances by half as much again as one after no gap (median). Numbers
+missing at random are lost; ones missing at a fixed stride are `ack_thinning`'s.
+**Evidence**: the packets after the gaps. Shows only behind the loss: at the sender or between; the receiver's capture
+holds what it sent. Silent where the capture itself lost packets (data acknowledged but not seen), and for IPv6, which
+has no identification.
+**Remedy**: ACKs are cumulative, so some loss costs little; bursts come from larger advances, and a lost ACK of the
+tail costs a timer. Look at the reverse path: its queue, its rate, its radio.
 **Validation**: docs/diagnosis/ack-loss.md; tests/diagnosis/test_findings.py.
 """
 
@@ -23,7 +24,7 @@ from tcpfit.diagnosis.findings.view import SYN, View, in_frames, named
 
 NAME = "ack-loss"
 LEAST, SHARE = 10, 0.01
-ONE, SMALL, LARGEST = 0.5, 0.98, 100
+ONE, RANDOM, SMALL, LARGEST = 0.2, 0.7, 0.98, 100
 ADVANCE = 1.5
 
 
@@ -36,7 +37,7 @@ def find(view: View) -> Finding | None:
     step = gaps["step"].to_numpy()
     missing = int(np.sum(step - 1))
     share = missing / (missing + gaps.height + 1)
-    if missing < LEAST or share < SHARE or np.mean(step == 1) < ONE:
+    if missing < LEAST or share < SHARE or np.mean(step == 1) < max(ONE, RANDOM * (1 - share)):
         return None
     pure = gaps.filter((pl.col("payload") == 0) & (pl.col("advance") > 0))
     after = pure.filter(pl.col("step") > 1)["advance"]
@@ -50,11 +51,13 @@ def find(view: View) -> Finding | None:
     frames = named(gaps.filter(pl.col("step") > 1)["frame"].head(10))
     return Finding(
         name=NAME,
-        claim=f"{missing} of {missing + gaps.height + 1} packets of {view['dst']} ({share:.1%}), nearly all of them ACKs, were "
+        claim=f"{missing} of {missing + gaps.height + 1} packets of {view['dst']} ({share:.1%}), nearly all "
+        "of them ACKs, were "
         "lost before the capture point.",
         frames=frames,
         display_filter=in_frames(frames),
-        remedy="Look at the way back from the receiver: a queue that overflows, an asymmetric link, radio loss, or a device "
+        remedy="Look at the way back from the receiver: a queue that overflows, an asymmetric link, radio "
+        "loss, or a device "
         "that drops ACKs on purpose.",
         confidence=0.9,
         seconds=None,
@@ -62,7 +65,7 @@ def find(view: View) -> Finding | None:
 
 
 def steps(view: View) -> pl.DataFrame | None:
-    """The receiver's packets with `step` of their identification and `advance` of the ACK; None where it does not count up.
+    """The receiver's packets with `step` of the identification and `advance` of the ACK; None where it does not count.
 
     Packets whose identification is lower than the one before are left out.
     """

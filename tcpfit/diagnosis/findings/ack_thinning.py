@@ -1,14 +1,16 @@
 """ACK thinning: far fewer ACKs than one for every second segment, so data leaves in bursts.
 
 **Claim**: how many segments an ACK covers, and who withholds the others: the path, or the receiver.
-**Rule**: over rounds without loss recovery that sent eight segments or more, an ACK covers four segments or more on average
-(RFC 9293, 3.8.6.3 asks for one for every second full segment), over a hundred segments at least, and either of: (1) the path
-drops them: the receiver's identifications count one for every one to two and a half segments acknowledged (median), so it
-sent the usual ACKs, half of them at least are missing, and those that come are a fixed stride apart (the strides vary by less than 0.6 of what random
-loss of as many would give); (2) seen next to the receiver, the data that an ACK covers comes over 1 ms or more (median),
-one segment at a time: a receiver that gets a batch at once acknowledges it at once, and that is no thinning.
-**Evidence**: the receiver's ACKs. (1) shows behind the device only, at the sender as a rule, and not for IPv6, which has no
-identification; at the sender a receiver that withholds ACKs and a batch look alike: silence.
+**Rule**: over rounds without loss recovery that sent eight segments or more, an ACK covers four segments or more on
+average (RFC 9293, 3.8.6.3 asks for one for every second full segment), over a hundred segments at least, and either
+of: (1) the path drops them: the receiver's identifications count one for every one to two and a half segments
+acknowledged (median), so it sent the usual ACKs, half of them at least are missing, and those that come are a fixed
+stride apart (the strides vary by less than 0.6 of what random loss of as many would give); (2) seen next to the
+receiver, the data that an ACK covers comes over 1 ms or more (median), one segment at a time: a receiver that gets a
+batch at once acknowledges it at once, and that is no thinning. Nor is what a receiver does whose buffer is full:
+silence where the window closed.
+**Evidence**: the receiver's ACKs. (1) shows behind the device only, at the sender as a rule, and not for IPv6, which
+has no identification; at the sender a receiver that withholds ACKs and a batch look alike: silence.
 **Remedy**: pacing at the sender smooths the bursts (RFC 9002, 7.7 has the reasons).
 **Validation**: docs/diagnosis/ack-thinning.md; tests/diagnosis/test_findings.py.
 """
@@ -43,6 +45,8 @@ def find(view: View) -> Finding | None:
     stride = segments / float(rounds["acks"].sum())
     if stride < STRIDE or view.data is None or view.received is None or view["missing_segments"] > 0 or view["offload"]:
         return None
+    if view["zero_window_episodes"] > 0:
+        return None
     cause = _withheld(view) if view["vantage"] == "receiver" else _dropped(view, smss)
     if cause is None:
         return None
@@ -52,7 +56,8 @@ def find(view: View) -> Finding | None:
         claim=f"An ACK covers {stride:.1f} segments on average where two are usual: {cause}.",
         frames=named(acks[acks.len() // 2 : acks.len() // 2 + 8]),
         display_filter=view.back("tcp.len == 0"),
-        remedy="Let the sender pace (fq, BBR) so that bursts do not fill queues; look for ACK filtering on the way back or "
+        remedy="Let the sender pace (fq, BBR) so that bursts do not fill queues; look for ACK filtering on "
+        "the way back or "
         "aggregation at the receiver.",
         confidence=0.85,
         seconds=None,

@@ -1,15 +1,17 @@
 """Delayed ACK and Nagle: a small segment waits for the ACK of the one before, which the receiver delays.
 
 **Claim**: how often, how long each wait was, and their sum.
-**Rule**: Nagle's algorithm (RFC 9293, 3.7.4) holds a segment smaller than the MSS while data is outstanding; the receiver
-delays the ACK of a lone small segment (RFC 9293, 3.8.6.3: up to 0.5 s). A wait is: (1) a data segment below the MSS, the
-last of what is outstanding, with room for more in the window; (2) a bare ACK of it, 20 ms or more (and half a round trip's worth)
-later than the quickest ACK of the flow, at most 0.5 s; (3) nothing else from the receiver meanwhile; (4) the next data, again
-below the MSS, as soon as that ACK can have reached the sender. Three waits at least, and three in four of the delayed
-bare ACKs of small segments must release data so: an application that merely writes now and then does not meet (4).
-**Evidence**: frames of segment, ACK and released segment. Seen from every vantage, since (4) allows the distance to the
-sender, which must be known: unknown vantage, silence.
-**Remedy**: write a message with one call (writev, a buffer, TCP_CORK), or set TCP_NODELAY; TCP_QUICKACK at the receiver.
+**Rule**: Nagle's algorithm (RFC 9293, 3.7.4) holds a segment smaller than the MSS while data is outstanding; the
+receiver delays the ACK of a lone small segment (RFC 9293, 3.8.6.3: up to 0.5 s). A wait is: (1) a data segment below
+the MSS, the last of what is outstanding; (2) a bare ACK of it, 20 ms or more (and
+half a round trip's worth) later than the quickest ACK of the flow, at most 0.5 s; (3) nothing else from the receiver
+meanwhile; (4) the next data, again below the MSS, as soon as that ACK can have reached the sender. Three waits at
+least, and three in four of the delayed bare ACKs of small segments must release data so: an application that merely
+writes now and then does not meet (4).
+**Evidence**: frames of segment, ACK and released segment. Seen from every vantage, since (4) allows the distance to
+the sender, which must be known: unknown vantage, silence. Silent too where the receiver's window holds the flow.
+**Remedy**: write a message with one call (writev, a buffer, TCP_CORK), or set TCP_NODELAY; TCP_QUICKACK at the
+receiver.
 **Validation**: docs/diagnosis/delayed-ack.md; tests/diagnosis/test_findings.py.
 """
 
@@ -31,6 +33,8 @@ def find(view: View) -> Finding | None:
     sent, back, smss = view.data, view.received, view["smss_bytes"]
     fraction, rtt = view["vantage_fraction"], view["rtt_min_s"]
     if sent is None or back is None or back.is_empty() or not smss or fraction is None or rtt is None:
+        return None
+    if (view["limited_share"] or 0.0) > 0.5:
         return None
     if sent.height < 2 * WAITS or view["retransmitted_segments"] > 0.1 * sent.height:
         return None
@@ -72,8 +76,10 @@ def find(view: View) -> Finding | None:
     frames = named(number for i in index[:6] for number in (frame[i], ack[answer[i]], frame[i + 1]))
     return Finding(
         name=NAME,
-        claim=f"{count} small segments waited {duration(float(np.median(held)))} (median) for the delayed ACK of the one "
-        f"before, {duration(float(held.sum()))} in all: Nagle's algorithm at {view['src']} met delayed ACKs at {view['dst']}.",
+        claim=f"{count} small segments waited {duration(float(np.median(held)))} (median) for the delayed ACK "
+        "of the one "
+        f"before, {duration(float(held.sum()))} in all: Nagle's algorithm at {view['src']} met delayed ACKs "
+        f"at {view['dst']}.",
         frames=frames,
         display_filter=in_frames(frames),
         remedy=f"On {view['src']}, write each message with one call (writev, a buffer, TCP_CORK) or set TCP_NODELAY.",

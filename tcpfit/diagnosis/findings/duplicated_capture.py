@@ -1,9 +1,11 @@
 """Duplicated capture: the capture holds its packets twice.
 
-**Claim**: how many of the flow's packets are there twice, how far apart, and whether a router lies between the copies.
+**Claim**: how many of the flow's packets are there twice, how far apart, and whether a router lies between the
+copies.
 **Rule**: nine in ten of the data segments, ten at least, have an exact copy (same sequence number, length, flags, IP
-identification, TCP checksum and options) within 5 ms. No network duplicates nearly everything, and a resend has another
-IP identification or timestamp. Both are needed to say so where timestamps are off and the identification is constant.
+identification, TCP checksum and options) within 5 ms. No network duplicates nearly everything, and a resend has
+another IP identification or timestamp. Both are needed to say so where timestamps are off and the identification is
+constant.
 **Evidence**: the pairs. TTL equal: one packet seen on two interfaces or in both directions of a mirror port; TTL one
 less: before and after a router.
 **Remedy**: capture one interface or one direction of the mirror, or use `editcap -d`; tcpfit leaves copies out of its

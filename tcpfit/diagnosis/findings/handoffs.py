@@ -1,12 +1,13 @@
 """Handoffs: reordering that comes at regular intervals.
 
 **Claim**: how many reordering events, how far apart, how late the packets were.
-**Rule**: six reordering events at least whose distances are whole multiples (one to three: an event in which nothing
-was overtaken does not show) of one period, within a tenth of it, all of them; distances drawn at random do that less than
-once in a thousand. The period is longer than ten round trips, so it is not the flow's own.
+**Rule**: six reordering events at least that keep one clock: their distances are one to three periods (an event in
+which nothing was overtaken does not show), half of them one, and every event lies within 0.15 of a period of the
+straight line through all: distances drawn at random drift off it. The period is ten round trips at least, so it is
+not the flow's own.
 **Evidence**: the late packets.
-**Remedy**: a satellite or radio hand-over, a route that flaps, or a load balancer that moves flows at intervals: fix the
-path, or let the sender tolerate it (RACK, RFC 8985; a larger duplicate-ACK threshold).
+**Remedy**: a satellite or radio hand-over, a route that flaps, or a load balancer that moves flows at intervals: fix
+the path, or let the sender tolerate it (RACK, RFC 8985; a larger duplicate-ACK threshold).
 **Validation**: docs/diagnosis/handoffs.md; tests/diagnosis/test_findings.py.
 """
 
@@ -18,14 +19,14 @@ from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.findings.view import View, duration, in_frames, named
 
 NAME = "handoffs"
-LEAST, MULTIPLES, TOLERANCE, ROUNDS = 6, 3, 0.1, 10
+LEAST, MULTIPLES, TOLERANCE, ROUNDS = 6, 3, 0.15, 10
 
 
 def find(view: View) -> Finding | None:
     events = view.of("reorder_event")
     if events.height < LEAST:
         return None
-    period = _period(np.diff(events["time_ns"].to_numpy()) / 1e9)
+    period = _period((events["time_ns"].to_numpy() - events["time_ns"][0]) / 1e9)
     rtt = view["rtt_mean_s"] or view["handshake_rtt_s"]
     if period is None or not rtt or period < ROUNDS * rtt:
         return None
@@ -34,7 +35,8 @@ def find(view: View) -> Finding | None:
     held = f", by {duration(float(str(late)))} (median)" if late is not None and float(str(late)) > 0 else ""
     return Finding(
         name=NAME,
-        claim=f"Every {duration(period)} packets arrive out of order, {events.height} times: {float(str(depth)):.0f} late "
+        claim=f"Every {duration(period)} packets arrive out of order, {events.height} times: "
+        f"{float(str(depth)):.0f} late "
         f"packets a time{held}.",
         frames=frames,
         display_filter=in_frames(frames),
@@ -45,13 +47,17 @@ def find(view: View) -> Finding | None:
     )
 
 
-def _period(distances: np.ndarray) -> float | None:
-    """The period of which all distances are multiples, in s; None if there is none."""
-    base = float(np.median(distances[distances <= 1.5 * distances.min()])) if distances.min() > 0 else 0.0
-    if not base:
+def _period(times_s: np.ndarray) -> float | None:
+    """The period of a clock that all times keep, in s; None if there is none."""
+    distances = np.diff(times_s)
+    shortest = distances.min()
+    if shortest <= 0:
         return None
+    base = float(np.median(distances[distances <= 1.5 * shortest]))
     multiples = np.maximum(np.rint(distances / base), 1)
     if multiples.max() > MULTIPLES or np.mean(multiples == 1) < 0.5:
         return None
-    period = float(distances.sum() / multiples.sum())
-    return period if np.all(np.abs(distances - multiples * period) <= TOLERANCE * period) else None
+    ticks = np.concatenate(([0.0], np.cumsum(multiples)))
+    period, start = np.polyfit(ticks, times_s, 1)
+    kept = np.abs(times_s - start - period * ticks) <= TOLERANCE * period
+    return float(period) if kept.all() else None

@@ -1,12 +1,12 @@
 """SACK absent: several losses of one window were repaired one a round trip, or by the timer.
 
 **Claim**: why there was no SACK, and the loss events of two or more losses that had to do without.
-**Rule**, either of: (1) one of SYN and SYN-ACK lacks SACK-permitted (RFC 2018, 2) and the flow had a loss event with two
-or more losses, the case where SACK helps (with one loss NewReno repairs as fast); (2) both have it, the receiver sent
-ten duplicate ACKs at least, and not one ACK of the connection carries a SACK block: a receiver that agreed must send
-one with every ACK of out-of-order data (RFC 2018, 4), so the blocks were taken out, or the SYN-ACK's option was.
-**Evidence**: SYN and SYN-ACK; for (2) the duplicate ACKs. (2) shows at the sender when the path removes the blocks; next
-to the receiver it shows only where the receiver never learned of the agreement.
+**Rule**, either of: (1) one of SYN and SYN-ACK lacks SACK-permitted (RFC 2018, 2) and the flow had a loss event with
+two or more losses, the case where SACK helps (with one loss NewReno repairs as fast); (2) both have it, the receiver
+sent ten duplicate ACKs at least, and not one ACK of the connection carries a SACK block: a receiver that agreed must
+send one with every ACK of out-of-order data (RFC 2018, 4), so the blocks were taken out, or the SYN-ACK's option was.
+**Evidence**: SYN and SYN-ACK; for (2) the duplicate ACKs. (2) shows at the sender when the path removes the blocks;
+next to the receiver it shows only where the receiver never learned of the agreement.
 **Remedy**: switch SACK on, or stop the middlebox that removes it.
 **Validation**: docs/diagnosis/sack.md; tests/diagnosis/test_findings.py.
 """
@@ -38,7 +38,8 @@ def find(view: View) -> Finding | None:
     after = f", {broken} of them ending in a timeout" if broken else ""
     return Finding(
         name=NAME,
-        claim=f"{times(bursts.height, 'time')} two or more segments of a window were lost{after}, and the sender had no "
+        claim=f"{times(bursts.height, 'time')} two or more segments of a window were lost{after}, and the "
+        "sender had no "
         f"SACK to see which: {why}.",
         frames=named([*handshake.frames, *bursts["frame"]]),
         display_filter=view.show("(tcp.flags.syn == 1 || tcp.analysis.retransmission)"),
@@ -63,7 +64,8 @@ def _blocks_missing(view: View, handshake: tuple[int, int]) -> Finding | None:
         return None
     return Finding(
         name=NAME,
-        claim=f"SYN and SYN-ACK agree on SACK, yet none of {again.height} duplicate ACKs carries a SACK block: the path "
+        claim=f"SYN and SYN-ACK agree on SACK, yet none of {again.height} duplicate ACKs carries a SACK "
+        "block: the path "
         "takes the blocks out, or took the option out of the SYN-ACK, and every hole is repaired as if without SACK.",
         frames=named([*handshake, *again["frame"].head(6)]),
         display_filter=view.back("tcp.len == 0"),

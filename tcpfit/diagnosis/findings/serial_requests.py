@@ -1,14 +1,15 @@
 """Serial requests: the application asks, waits for the whole answer, and asks again, one round trip each.
 
-**Claim**: how many answers waited for their request, and where the waiting went: the round trip, the server, the client.
-**Rule**: the flow is split into messages: runs of data of one side with no data of the other between. Ten turns at least,
-each begun only after the message before was there whole, so that nothing overlapped. A turn of the answering side lasts
-from the request's last packet to the answer's first; next to either end that splits into the round trip (its minimum) and
-the server's own time. Said where waiting for the round trip or the server took a quarter of the connection's time at
-least. The side that speaks first is the client.
+**Claim**: how many answers waited for their request, and where the waiting went: the round trip, the server, the
+client.
+**Rule**: the flow is split into messages: runs of data of one side with no data of the other between. Ten turns at
+least, each begun only after the message before was there whole, so that nothing overlapped. A turn of the answering
+side lasts from the request's last packet to the answer's first; next to either end that splits into the round trip
+(its minimum) and the server's own time. Said where waiting for the round trip or the server took a quarter of the
+connection's time at least. The side that speaks first is the client.
 **Evidence**: first packets of requests and answers.
-**Remedy**: send requests without waiting (pipelining, HTTP/2), several connections, or fewer and larger requests; where
-the server's time dominates, the server.
+**Remedy**: send requests without waiting (pipelining, HTTP/2), several connections, or fewer and larger requests;
+where the server's time dominates, the server.
 **Limits**: request and answer are known by direction alone; a chat of two people looks the same, which is why the
 client's own waits are not counted as cost.
 **Validation**: docs/diagnosis/serial-requests.md; tests/diagnosis/test_findings.py.
@@ -23,12 +24,16 @@ from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.findings.view import View, duration, in_frames, named
 
 NAME = "serial-requests"
-TURNS, SHARE = 10, 0.25
+TURNS, SHARE, RESENT = 10, 0.25, 0.1
+FIRST = 12
+"""Messages whose first packets a finding names."""
 
 
 def find(view: View) -> Finding | None:
     sent, back, rtt = view.data, view.received, view["rtt_min_s"]
     if sent is None or back is None or back.is_empty() or not rtt or not view.larger or view.other is None:
+        return None
+    if view["retransmitted_segments"] + view["lost_segments"] > RESENT * sent.height:
         return None
     ours = sent.select("time_ns", "frame", "left", "right", way=pl.lit(0))
     theirs = back.filter(pl.col("payload") > 0).select("time_ns", "frame", way=pl.lit(1))
@@ -60,17 +65,14 @@ def find(view: View) -> Finding | None:
     host = view["src"] if client else view["dst"]
     return Finding(
         name=NAME,
-        claim=f"{turns} requests, each sent only after the answer before: {duration(trips)} went into their round trips of "
+        claim=f"{turns} requests, each sent only after the answer before: {duration(trips)} went into their "
+        "round trips of "
         f"{duration(rtt)}, {duration(server)} into {host} answering, {duration(think)} into its peer asking again, of "
         f"{duration(total)}.",
         frames=frames,
         display_filter=in_frames(frames),
-        remedy="Ask without waiting for the answer (pipelining, HTTP/2, several connections) or in fewer, larger requests"
-        + (f"; most of the wait is {host} itself." if server > trips else "."),
+        remedy="Ask without waiting for the answer (pipelining, HTTP/2, several connections) or in fewer, "
+        "larger requests" + (f"; most of the wait is {host} itself." if server > trips else "."),
         confidence=0.85,
         seconds=float(trips + server),
     )
-
-
-FIRST = 12
-"""Messages whose first packets a finding names."""

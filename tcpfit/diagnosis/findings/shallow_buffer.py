@@ -1,12 +1,12 @@
 """Shallow buffer: the bottleneck's queue overflows before it can carry the flow over a window's cut.
 
 **Claim**: the rate of the bottleneck, the size of its queue in bytes and time, beside the round trip.
-**Rule**: one drop-tail queue separates the lost transmissions from those that passed (`token_bucket`, whose tokens are the
-queue's free room), the packets just before the losses were delayed by half of what that queue adds when full at least, and
-that is a quarter of the smallest round trip at most. To stay busy through a cut by half a queue needs a round trip's worth (Appenzeller,
-Keslassy, McKeown, SIGCOMM 2004), through CUBIC's cut by 0.3 it needs 0.43 of one.
-**Evidence**: the packets that were dropped. Shows only before the queue, at the sender as a rule; silent where several
-flows fill it, and for super-segments.
+**Rule**: one drop-tail queue separates the lost transmissions from those that passed (`token_bucket`, whose tokens
+are the queue's free room), the packets just before the losses were delayed by half of what that queue adds when full
+at least, and that is a quarter of the smallest round trip at most. To stay busy through a cut by half a queue needs a
+round trip's worth (Appenzeller, Keslassy, McKeown, SIGCOMM 2004), through CUBIC's cut by 0.3 it needs 0.43 of one.
+**Evidence**: the packets that were dropped. Shows only before the queue, at the sender as a rule; silent where
+several flows fill it, and for super-segments.
 **Remedy**: a larger queue at the bottleneck, pacing at the sender, or a control that does not fill queues (BBR).
 **Validation**: docs/diagnosis/shallow-buffer.md; tests/diagnosis/test_findings.py.
 """
@@ -30,11 +30,13 @@ def find(view: View) -> Finding | None:
     frames = named(bucket.frames)
     return Finding(
         name=NAME,
-        claim=f"A queue of {bucket.depth / 1000:.0f} kB at {rate(bucket.rate * 8)} explains {bucket.losses:.0%} of the {bucket.lost} "
+        claim=f"A queue of {bucket.depth / 1000:.0f} kB at {rate(bucket.rate * 8)} explains "
+        f"{bucket.losses:.0%} of the {bucket.lost} "
         f"losses: it holds {duration(bucket.delay_s)} of data, the round trip is {duration(rtt)}.",
         frames=frames,
         display_filter=in_frames(frames),
-        remedy="Give the bottleneck a queue of half a round trip at least, pace at the sender, or use a congestion control "
+        remedy="Give the bottleneck a queue of half a round trip at least, pace at the sender, or use a "
+        "congestion control "
         "that does not need to fill the queue (BBR).",
         confidence=0.85,
         seconds=None,

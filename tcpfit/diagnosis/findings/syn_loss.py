@@ -1,9 +1,9 @@
 """SYN loss: the connection waited for a handshake that had to be sent again.
 
 **Claim**: the SYN (or SYN-ACK) was sent n times, and how long the handshake waited for that.
-**Rule**: the connection's SYN, or its SYN-ACK, was seen more than once before the handshake was complete, the copies a
-timer apart: 0.2 s at least, which no capture duplicate is. A SYN repeated although an answer to the first was on its way is none:
-the SYN-ACK then echoes the first SYN's timestamp, and the first round trip is longer than the timer.
+**Rule**: the connection's SYN, or its SYN-ACK, was seen more than once before the handshake was complete, the copies
+a timer apart: 0.2 s at least, which no capture duplicate is. A SYN repeated although an answer to the first was on
+its way is none: the SYN-ACK then echoes the first SYN's timestamp, and the first round trip is longer than the timer.
 **Evidence**: frames of the copies. Next to the initiator a lost SYN and a lost SYN-ACK look alike; next to the
 responder a SYN seen twice with an answer between means that the answer was lost, and a SYN lost on its way there
 does not show at all.

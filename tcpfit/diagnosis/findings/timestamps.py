@@ -2,11 +2,11 @@
 
 **Claim**: why there are no timestamps, and what the flow had to do without: samples of the round trip from data sent
 again (RFC 7323, 4) and knowing a late original from its copy (RFC 3522).
-**Rule**, either of: (1) one of SYN and SYN-ACK lacks the option, and either the other has it, or one segment in a hundred,
-ten at least, was sent again; (2) both have it, yet data segments without RST come without (RFC 7323, 3.2: every segment
-must carry it), nine in ten at least.
-**Evidence**: SYN and SYN-ACK; for (2) those segments. Whether an option was not offered, refused or taken out shows only
-from some places: see `negotiation`.
+**Rule**, either of: (1) one of SYN and SYN-ACK lacks the option, and either the other has it, or ten segments at
+least were sent again; (2) both have it, yet data segments without RST come without (RFC 7323, 3.2: every segment must
+carry it), nine in ten at least.
+**Evidence**: SYN and SYN-ACK; for (2) those segments. Whether an option was not offered, refused or taken out shows
+only from some places: see `negotiation`.
 **Remedy**: switch timestamps on, or stop the middlebox that removes them.
 **Validation**: docs/diagnosis/timestamps.md; tests/diagnosis/test_findings.py.
 """
@@ -32,7 +32,7 @@ def find(view: View) -> Finding | None:
         return _removed(view, handshake.frames)
     # behind the loss the first copy is missing, and what was lost says how many were sent again
     again, sent = max(view["retransmitted_segments"], view["lost_segments"]), view["data_segments"]
-    resent = again >= 10 and again >= 0.01 * sent
+    resent = again >= 10
     if not asked and not resent or not sent:
         return None
     use = (
@@ -61,7 +61,8 @@ def _removed(view: View, handshake: tuple[int, int]) -> Finding | None:
         return None
     return Finding(
         name=NAME,
-        claim=f"SYN and SYN-ACK agree on TCP timestamps, yet {bare.height} of {data.height} data segments carry none: the "
+        claim=f"SYN and SYN-ACK agree on TCP timestamps, yet {bare.height} of {data.height} data segments "
+        "carry none: the "
         f"path takes the option out, or took it out of the SYN-ACK that {view['src']} sent or got.",
         frames=named([*handshake, *bare["frame"].head(4)]),
         display_filter=view.ahead("!tcp.options.timestamp.tsval"),

@@ -1,13 +1,13 @@
-"""Does a token bucket say which packets were lost? It is a policer, or, turned over, the free room of a drop-tail queue.
+"""Does a token bucket say which packets were lost? It is a policer or, turned over, the room of a drop-tail queue.
 
-Tokens come at rate r up to depth B; a packet that finds fewer tokens than its length is lost, another takes its length
-(RFC 2697, 3 with one colour). A queue of B bytes in front of a link of rate r loses the same packets: tokens are its free
-room. The two differ only in what passes: a queue delays it by up to B / r, a policer does not (Flach et al., "An
-Internet-wide analysis of traffic policing", SIGCOMM 2016, section 4.1).
+Tokens come at rate r up to depth B; a packet that finds fewer tokens than its length is lost, another takes its
+length (RFC 2697, 3 with one colour). A queue of B bytes in front of a link of rate r loses the same packets: tokens
+are its free room. The two differ only in what passes: a queue delays it by up to B / r, a policer does not (Flach et
+al., "An Internet-wide analysis of traffic policing", SIGCOMM 2016, section 4.1).
 
-`fit` searches r and B that separate the flow's own lost transmissions from those that passed. Losses at random are separated by no bucket; so are
-losses at a bottleneck that other flows fill. The tokens follow from the largest surplus so far: with
-F(t) = r t - bytes passed, tokens are B + F(t) - max(0, max over s <= t of F(s)).
+`fit` searches r and B that separate the flow's own lost transmissions from those that passed. Losses at random are
+separated by no bucket; so are losses at a bottleneck that other flows fill. The tokens follow from the largest
+surplus so far: with F(t) = r t - bytes passed, tokens are B + F(t) - max(0, max over s <= t of F(s)).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ BETWEEN, WINDOW = 20, 64
 MOST = 10_000
 """Transmissions that are looked at: the search is bounded."""
 LOSSES, TOGETHER = 0.85, 0.8
-"""Share of the losses, and of loss events, that the bucket must be right about; that of losses and of passed packets, less one."""
+"""Share of the losses, and of loss events, that it must be right about; that of losses and of passed, less one."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def fit(view: View) -> Bucket | None:
 def _seeds(view: View, time: np.ndarray, taken: np.ndarray, lost: np.ndarray, framing: float) -> np.ndarray:
     """Rates near which to search, in bytes of frames a second: tokens drift with any error of the rate.
 
-    A full bottleneck passes data at its rate, so losses of one overflow, and the ACKs of a busy queue, are that far apart.
+    A full bottleneck passes data at its rate: so far apart are the losses of one overflow, and ACKs of a busy queue.
     """
     at = np.flatnonzero(lost)
     found = []
@@ -144,4 +144,5 @@ def _separate(
 def _room(time: np.ndarray, taken: np.ndarray, rate: float) -> np.ndarray:
     """Tokens less the depth, which is 0 for a full bucket; it is full when the flow begins."""
     free = rate * time - taken
-    return free - np.maximum(np.maximum.accumulate(free), 0.0)
+    room: np.ndarray = free - np.maximum(np.maximum.accumulate(free), 0.0)
+    return room

@@ -83,7 +83,7 @@ class View:
 
     @property
     def duration_s(self) -> float:
-        return (self["last_ns"] - self["first_ns"]) / 1e9
+        return float(self["last_ns"] - self["first_ns"]) / 1e9
 
     @cached_property
     def events(self) -> pl.DataFrame:

@@ -2,10 +2,10 @@
 
 **Claim**: why scaling was not agreed, and the rate that 65,535 bytes a round trip allow.
 **Rule**: one of SYN and SYN-ACK lacks the window scale option (RFC 7323, 2.2: both must have it), the receiver
-advertised at least 60,000 bytes (a smaller one is its buffer's choice), and the flight came within three segments of it
-in a tenth of the rounds at least.
-**Evidence**: SYN and SYN-ACK. Which end lacks it, or whether the path took the option out, shows only from some places:
-see `negotiation`.
+advertised at least 60,000 bytes (a smaller one is its buffer's choice), and the flight came within three segments of
+it in a tenth of the rounds at least.
+**Evidence**: SYN and SYN-ACK. Which end lacks it, or whether the path took the option out, shows only from some
+places: see `negotiation`.
 **Remedy**: switch scaling on at the end that lacks it, or lift the middlebox's rule.
 **Validation**: docs/diagnosis/window-scaling.md; tests/diagnosis/test_findings.py.
 """
