@@ -61,8 +61,11 @@ RULES: dict[str, Callable[[View], Finding | None]] = {
 def find(analysis: Analysis, flow: int) -> list[Finding]:
     """What the rules find in a flow of a capture, the costliest first, then the surest.
 
+    Of a capture that holds everything twice nothing else is said: copies look like resends and duplicate ACKs.
     Raises InvalidParameter for a flow that the capture does not have.
     """
     view = View(analysis, flow)
+    if (copies := duplicated_capture.find(view)) is not None:
+        return [copies]
     found = [finding for rule in RULES.values() if (finding := rule(view)) is not None]
     return sorted(found, key=lambda finding: (-(finding.seconds or 0.0), -finding.confidence))

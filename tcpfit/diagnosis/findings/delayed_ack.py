@@ -3,16 +3,15 @@
 **Claim**: how often, how long each wait was, and their sum.
 **Rule**: Nagle's algorithm (RFC 9293, 3.7.4) holds a segment smaller than the MSS while data is outstanding; the
 receiver delays the ACK of a lone small segment (RFC 9293, 3.8.6.3: up to 0.5 s). A wait is: (1) a data segment below
-the MSS, the last of what is outstanding; (2) a bare ACK of it, 20 ms or more (and
-half a round trip's worth) later than the quickest ACK of the flow, at most 0.5 s; (3) nothing else from the receiver
-meanwhile; (4) the next data, again below the MSS, as soon as that ACK can have reached the sender. Three waits at
-least, and three in four of the delayed bare ACKs of small segments must release data so: an application that merely
-writes now and then does not meet (4).
+the MSS, the last of what is outstanding; (2) a bare ACK of it, 20 ms to 0.5 s later than the quickest ACK of the
+flow; (3) nothing else from the receiver meanwhile; (4) the next data, again below the MSS, as soon as that ACK can
+have reached the sender. Three waits at least, and three in four of the delayed bare ACKs of small segments must
+release data so: an application that merely writes now and then does not meet (4).
 **Evidence**: frames of segment, ACK and released segment. Seen from every vantage, since (4) allows the distance to
 the sender, which must be known: unknown vantage, silence. Silent too where the receiver's window holds the flow.
 **Remedy**: write a message with one call (writev, a buffer, TCP_CORK), or set TCP_NODELAY; TCP_QUICKACK at the
 receiver.
-**Validation**: docs/diagnosis/delayed-ack.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/delayed-ack-nagle.md; tests/diagnosis/test_findings.py.
 """
 
 from __future__ import annotations

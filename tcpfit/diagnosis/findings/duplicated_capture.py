@@ -8,8 +8,8 @@ another IP identification or timestamp. Both are needed to say so where timestam
 constant.
 **Evidence**: the pairs. TTL equal: one packet seen on two interfaces or in both directions of a mirror port; TTL one
 less: before and after a router.
-**Remedy**: capture one interface or one direction of the mirror, or use `editcap -d`; tcpfit leaves copies out of its
-counts, other tools count them as resends and duplicate ACKs.
+**Remedy**: capture one interface or one direction of the mirror, or drop the copies with `editcap -d`, and analyse
+again: copies look like resends and duplicate ACKs, so nothing else is said of such a flow.
 **Validation**: docs/diagnosis/duplicated-capture.md; tests/diagnosis/test_findings.py.
 """
 
@@ -53,8 +53,8 @@ def find(view: View) -> Finding | None:
         claim=f"{copies.height} of {distinct} data segments are in the capture twice, {duration(gap)} apart, {where}.",
         frames=named([*pairs["first"], *pairs["frame"]]),
         display_filter=view.ahead("tcp.analysis.retransmission && frame.time_delta < 0.005"),
-        remedy="Capture one interface or one direction only, or drop the copies with `editcap -d`; tcpfit counts each "
-        "packet once.",
+        remedy="Capture one interface or one direction only, or drop the copies with `editcap -d`, and analyse "
+        "again: copies look like resends and duplicate ACKs.",
         confidence=0.95,
         seconds=None,
     )

@@ -2,9 +2,10 @@
 
 **Claim**: the rate of the bottleneck, the size of its queue in bytes and time, beside the round trip.
 **Rule**: one drop-tail queue separates the lost transmissions from those that passed (`token_bucket`, whose tokens
-are the queue's free room), the packets just before the losses were delayed by half of what that queue adds when full
-at least, and that is a quarter of the smallest round trip at most. To stay busy through a cut by half a queue needs a
-round trip's worth (Appenzeller, Keslassy, McKeown, SIGCOMM 2004), through CUBIC's cut by 0.3 it needs 0.43 of one.
+are the queue's free room; it must be right about 98 % of what passed, since a wrong rate fits less well), the packets
+just before the losses were delayed by half of what that queue adds when full at least, and that is less than 3/7 of the
+smallest round trip: a window cut to 0.7 (CUBIC, RFC 9438) empties a queue that holds less than 0.3/0.7 of a round trip,
+one cut to 0.5 one that holds less than a whole one (Appenzeller, Keslassy, McKeown, SIGCOMM 2004).
 **Evidence**: the packets that were dropped. Shows only before the queue, at the sender as a rule; silent where
 several flows fill it, and for super-segments.
 **Remedy**: a larger queue at the bottleneck, pacing at the sender, or a control that does not fill queues (BBR).
@@ -18,14 +19,14 @@ from tcpfit.diagnosis.findings.token_bucket import fit
 from tcpfit.diagnosis.findings.view import View, duration, in_frames, named, rate
 
 NAME = "shallow-buffer"
-DELAYED, SHALLOW = 0.5, 0.25
+DELAYED, SHALLOW, EXACT = 0.5, 3 / 7, 0.98
 
 
 def find(view: View) -> Finding | None:
     bucket, rtt = fit(view), view["rtt_min_s"]
     if bucket is None or bucket.rise_s is None or not rtt or bucket.delay_s > SHALLOW * rtt:
         return None
-    if bucket.rise_s < DELAYED * bucket.delay_s:
+    if bucket.rise_s < DELAYED * bucket.delay_s or bucket.passed < EXACT:
         return None
     frames = named(bucket.frames)
     return Finding(

@@ -20,6 +20,7 @@ from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.findings.view import ACK, View, duration, named
 
 NAME = "syn-loss"
+SLOW = 2.0
 TIMER_S = 0.2
 """Least time between copies that a timer sent: RFC 6298's floor is 1 s, Linux's for an established connection 0.2 s."""
 
@@ -35,9 +36,10 @@ def find(view: View) -> Finding | None:
     if asked.height < 2 and answered.height < 2:
         return None
     first = asked.row(0, named=True)
-    if asked.height >= 2 and answer["tsecr"] is not None and answer["tsecr"] == first["tsval"]:
-        if asked["tsval"][1] != first["tsval"] and answered.height < 2:
-            return None  # the answer is to the first SYN: it was late, not lost
+    if asked.height >= 2 and answered.height < 2 and answer["tsecr"] == first["tsval"] is not None:
+        took, rtt = (answer["time_ns"] - first["time_ns"]) / 1e9, view["rtt_min_s"]
+        if rtt is None or took < SLOW * rtt:
+            return None  # the answer is to the first SYN, and no later than the path is long
     copies = asked if asked.height >= 2 else answered
     wait = (copies["time_ns"][-1] - copies["time_ns"][0]) / 1e9
     syns = f"the SYN was sent {asked.height} times" if asked.height >= 2 else ""

@@ -1,4 +1,4 @@
-"""Timestamps absent or removed, where the flow would have used them.
+"""Timestamps absent: not offered, refused or taken out, where the flow would have used them.
 
 **Claim**: why there are no timestamps, and what the flow had to do without: samples of the round trip from data sent
 again (RFC 7323, 4) and knowing a late original from its copy (RFC 3522).
@@ -8,7 +8,7 @@ carry it), nine in ten at least.
 **Evidence**: SYN and SYN-ACK; for (2) those segments. Whether an option was not offered, refused or taken out shows
 only from some places: see `negotiation`.
 **Remedy**: switch timestamps on, or stop the middlebox that removes them.
-**Validation**: docs/diagnosis/timestamps.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/timestamps-absent.md; tests/diagnosis/test_findings.py.
 """
 
 from __future__ import annotations

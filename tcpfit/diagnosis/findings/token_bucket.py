@@ -21,10 +21,10 @@ import polars as pl
 from tcpfit.diagnosis.findings.view import View
 
 EVENTS, LOST = 5, 8
-BETWEEN, WINDOW = 20, 64
+BETWEEN, WINDOWS = 20, (6, 64)
 """Packets between losses, and ACKs, over which a rate is taken."""
-MOST = 10_000
-"""Transmissions that are looked at: the search is bounded."""
+MOST, THINNED = 10_000, 4
+"""Transmissions that are looked at, and one in so many of those that passed at first: the search is bounded."""
 LOSSES, TOGETHER = 0.85, 0.8
 """Share of the losses, and of loss events, that it must be right about; that of losses and of passed, less one."""
 
@@ -66,7 +66,10 @@ def fit(view: View) -> Bucket | None:
     if len(seeds) == 0:
         return None
     rates = np.unique(np.outer(seeds, np.geomspace(0.98, 1.02, 25)))
-    best = max(_separate(time, size, taken, lost, rate) for rate in rates)
+    # every loss and some of what passed are enough to come near
+    some = lost | (np.arange(len(lost)) % THINNED == 0)
+    best = max(_separate(time, size, taken, lost, rate, some) for rate in rates)
+    best = _separate(time, size, taken, lost, best[1])
     for width in (1.0016, 1.0003):
         near = best[1] * np.geomspace(1 / width, width, 15)
         best = max(best, *(_separate(time, size, taken, lost, rate) for rate in near))
@@ -98,12 +101,14 @@ def _seeds(view: View, time: np.ndarray, taken: np.ndarray, lost: np.ndarray, fr
     if span > 0:
         found.append((taken[at[-1]] - taken[at[0]]) / span)
     acks = view.received
-    if acks is not None and acks.height > 2 * WINDOW:
-        edge, when = np.maximum.accumulate(acks["edge"].to_numpy()), acks["time_ns"].to_numpy() / 1e9
-        acked, wait = edge[WINDOW:] - edge[:-WINDOW], when[WINDOW:] - when[:-WINDOW]
+    if acks is None or acks.is_empty():
+        return np.array(found)
+    edge, when = np.maximum.accumulate(acks["edge"].to_numpy()), acks["time_ns"].to_numpy() / 1e9
+    for window in WINDOWS:
+        acked, wait = edge[window:] - edge[:-window], when[window:] - when[:-window]
         busy = (wait > 0) & (acked > 0)
         if busy.any():
-            found += list(framing * np.quantile(acked[busy] / wait[busy], (0.5, 0.75, 0.9)))
+            found += list(framing * np.quantile(acked[busy] / wait[busy], (0.5, 0.75, 0.9, 0.98)))
     return np.array(found)
 
 
@@ -127,13 +132,18 @@ def _rise(view: View, data: pl.DataFrame, lost: np.ndarray, opens: np.ndarray) -
 
 
 def _separate(
-    time: np.ndarray, size: np.ndarray, taken: np.ndarray, lost: np.ndarray, rate: float
+    time: np.ndarray,
+    size: np.ndarray,
+    taken: np.ndarray,
+    lost: np.ndarray,
+    rate: float,
+    some: np.ndarray | slice = slice(None),
 ) -> tuple[float, float, float, float, float]:
-    """Score, rate, best depth, share of losses and of passed packets that are right at a rate.
+    """Score, rate, best depth, share of losses and of passed packets that are right at a rate, of some of the packets.
 
     The depth only shifts the tokens, so the best one is the best threshold between those that the two kinds found.
     """
-    found = _room(time, taken, rate) - size
+    found, lost = (_room(time, taken, rate) - size)[some], lost[some]
     order = np.argsort(found, kind="stable")
     caught, wrong = np.cumsum(lost[order]) / lost.sum(), np.cumsum(~lost[order]) / (~lost).sum()
     at = int(np.argmax((caught - wrong)[:-1]))

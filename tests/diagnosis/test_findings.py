@@ -1,0 +1,141 @@
+"""Does each rule find what its sample shows, say it with the right numbers, and keep silent elsewhere?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcpfit
+from tcpfit.diagnosis import findings
+from tcpfit.diagnosis.findings import handoffs, token_bucket
+from tcpfit.diagnosis.findings.view import View, in_frames, unwrapped
+from tcpfit.exceptions import InvalidParameter
+
+SAMPLES = Path(__file__).parents[2] / "sample-traces"
+TRUTH = json.loads((SAMPLES / "findings/truth.json").read_text())
+
+
+def found(path: Path) -> dict[tuple[int, str], findings.Finding]:
+    analysis = tcpfit.analyze(path, segments=True)
+    return {(flow, one.name): one for flow in analysis.flows["flow"] for one in findings.find(analysis, flow)}
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_sample_shows_its_finding_and_no_other(name):
+    assert {tuple(one) for one in TRUTH[name]["findings"]} == set(found(SAMPLES / "findings" / name))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("ipv6", set()),
+        ("window-limited", set()),
+        ("sack-loss-sender", set()),
+        ("sack-loss-receiver", set()),
+        ("cubic", set()),
+        # 3 % of the ACKs are lost, which the receiver's capture does not show
+        ("ecn-marks-sender", {(0, "ack-loss")}),
+        ("ecn-marks-receiver", set()),
+        ("timeouts", {(0, "sack-absent")}),
+        ("slow-reader", {(0, "slow-receiver")}),
+        ("reordering-sender", {(0, "handoffs"), (0, "timestamps-absent")}),
+        ("reordering-receiver", {(0, "handoffs"), (0, "timestamps-absent")}),
+    ],
+)
+def test_other_samples(name, expected):
+    assert expected == set(found(SAMPLES / f"{name}.pcap.gz"))
+
+
+@pytest.mark.parametrize("name", TRUTH)
+def test_frames_are_of_the_capture(name):
+    analysis = tcpfit.analyze(SAMPLES / "findings" / name, segments=True)
+    frames = set(analysis.segments["frame"])
+    for flow in analysis.flows["flow"]:
+        for one in findings.find(analysis, flow):
+            assert one.frames
+            assert set(one.frames) <= frames
+            assert 0 < one.confidence <= 1
+            assert one.name in findings.RULES
+
+
+def test_policer_is_measured():
+    analysis = tcpfit.analyze(SAMPLES / "findings/policer.pcap.gz", segments=True)
+    bucket = token_bucket.fit(View(analysis, 0))
+    # the path dropped what exceeded 2 Mbit/s beyond 30 kB
+    assert 2e6 == pytest.approx(8 * bucket.rate, rel=0.01)
+    assert 30000 == pytest.approx(bucket.depth, rel=0.05)
+
+
+def test_shallow_queue_is_measured():
+    analysis = tcpfit.analyze(SAMPLES / "findings/shallow-buffer.pcap.gz", segments=True)
+    bucket = token_bucket.fit(View(analysis, 0))
+    # four packets wait and one is served at 3 Mbit/s, of which 24 of 1,538 bytes are not in the capture
+    assert 3e6 * 1514 / 1538 == pytest.approx(8 * bucket.rate, rel=0.01)
+    assert 5 * 1514 == pytest.approx(bucket.depth, abs=1514)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bucket_separates_its_own_losses_and_no_random_ones(seed):
+    random = np.random.default_rng(seed)
+    # offered 1.5 times the rate on average, in waves as a window makes them
+    time = np.cumsum(random.exponential(1500 / 1.5e6, 4000) * (1 + 0.8 * np.sin(np.arange(4000) / 150)))
+    size = np.full(4000, 1500.0)
+    lost, tokens, last = np.zeros(4000, bool), 40000.0, time[0]
+    for at in range(4000):
+        tokens = min(40000.0, tokens + (time[at] - last) * 1e6)
+        last = time[at]
+        lost[at] = tokens < 1500
+        tokens -= 0 if lost[at] else 1500
+    random.shuffle(shuffled := lost.copy())
+    for which, low, high in ((lost, 0.99, 1.0), (shuffled, 0.0, 0.5)):
+        taken = np.concatenate(([0.0], np.cumsum(np.where(which, 0.0, size))[:-1]))
+        score, *_ = token_bucket._separate(time - time[0], size, taken, which, 1e6)
+        assert low <= score <= high
+
+
+def test_clock_of_handoffs():
+    ticks = np.array([0, 1, 2, 4, 5, 6, 7.0])
+    jitter = np.array([0, 0.05, -0.05, 0.02, 0.1, -0.1, 0])
+    assert 15 == pytest.approx(handoffs._period(15 * (ticks + jitter)), rel=0.02)
+    for seed in range(200):
+        assert handoffs._period(np.cumsum(np.random.default_rng(seed).exponential(15, 8))) is None
+
+
+def test_sequence_numbers_do_not_wrap():
+    seen = np.array([2**32 - 100, 50, 2**32 - 50, 2**31 - 200], dtype=np.uint32)
+    assert [0, 150, 50, 2**31 - 100] == unwrapped(seen, 2**32 - 100).tolist()
+
+
+def test_window_scaling_says_what_each_end_can_know():
+    folder = SAMPLES / "findings"
+    sender = found(folder / "window-scaling-sender.pcap.gz")[0, "window-scaling-absent"].claim
+    receiver = found(folder / "window-scaling-receiver.pcap.gz")[0, "window-scaling-absent"].claim
+    # the option was taken out of the SYN on the way: neither end alone can tell
+    assert "does not support it or the path took it out" in sender
+    assert "was not offered or the path took it out" in receiver
+
+
+def test_costs_of_waits():
+    folder = SAMPLES / "findings"
+    # 40 ms for each of the held segments (Linux's delayed ACK), a second for the SYN
+    held = found(folder / "delayed-ack.pcap.gz")[0, "delayed-ack-nagle"]
+    assert 0.035 <= held.seconds / int(held.claim.split()[0]) <= 0.045
+    assert 1.0 == pytest.approx(found(folder / "syn-loss.pcap.gz")[0, "syn-loss"].seconds, abs=0.1)
+
+
+def test_rules_of_packets_are_silent_without_segments():
+    analysis = tcpfit.analyze(SAMPLES / "findings/policer.pcap.gz")
+    assert [] == findings.find(analysis, 0)
+
+
+def test_unknown_flow():
+    analysis = tcpfit.analyze(SAMPLES / "findings/syn-loss.pcap.gz", segments=True)
+    with pytest.raises(InvalidParameter, match="has no flow 99"):
+        findings.find(analysis, 99)
+
+
+def test_display_filter_of_frames():
+    assert "frame.number in {3, 7}" == in_frames((3, 7))
