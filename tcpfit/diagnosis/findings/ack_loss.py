@@ -11,7 +11,7 @@ holds what it sent. Silent where the capture itself lost packets (data acknowled
 has no identification.
 **Remedy**: ACKs are cumulative, so some loss costs little; bursts come from larger advances, and a lost ACK of the
 tail costs a timer. Look at the reverse path: its queue, its rate, its radio.
-**Validation**: docs/diagnosis/ack-loss.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/ack-loss.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ silence where the window closed.
 **Evidence**: the receiver's ACKs. (1) shows behind the device only, at the sender as a rule, and not for IPv6, which
 has no identification; at the sender a receiver that withholds ACKs and a batch look alike: silence.
 **Remedy**: pacing at the sender smooths the bursts (RFC 9002, 7.7 has the reasons).
-**Validation**: docs/diagnosis/ack-thinning.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/ack-thinning.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

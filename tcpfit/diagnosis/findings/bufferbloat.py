@@ -13,7 +13,7 @@ directions.
 **Remedy**: at the bottleneck, a queue that keeps delay short (CoDel, RFC 8289; FQ-CoDel, RFC 8290; PIE, RFC 8033) or
 a smaller one; a window or pacing limit at the sender. The flow itself is no slower for it, everything that shares the
 queue is.
-**Validation**: docs/diagnosis/bufferbloat.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/bufferbloat.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

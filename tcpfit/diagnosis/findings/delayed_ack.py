@@ -11,7 +11,7 @@ release data so: an application that merely writes now and then does not meet (4
 the sender, which must be known: unknown vantage, silence. Silent too where the receiver's window holds the flow.
 **Remedy**: write a message with one call (writev, a buffer, TCP_CORK), or set TCP_NODELAY; TCP_QUICKACK at the
 receiver.
-**Validation**: docs/diagnosis/delayed-ack-nagle.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/delayed-ack-nagle.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ constant.
 less: before and after a router.
 **Remedy**: capture one interface or one direction of the mirror, or drop the copies with `editcap -d`, and analyse
 again: copies look like resends and duplicate ACKs, so nothing else is said of such a flow.
-**Validation**: docs/diagnosis/duplicated-capture.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/duplicated-capture.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

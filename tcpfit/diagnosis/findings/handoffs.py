@@ -8,7 +8,7 @@ not the flow's own.
 **Evidence**: the late packets.
 **Remedy**: a satellite or radio hand-over, a route that flaps, or a load balancer that moves flows at intervals: fix
 the path, or let the sender tolerate it (RACK, RFC 8985; a larger duplicate-ACK threshold).
-**Validation**: docs/diagnosis/handoffs.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/handoffs.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

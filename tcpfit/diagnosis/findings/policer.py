@@ -8,7 +8,7 @@ ms at least.
 **Evidence**: the packets that were dropped. Shows only before the policer, at the sender as a rule: behind it the
 arrival times of what was dropped are not known. Silent where several flows share the bucket, and for super-segments.
 **Remedy**: send below the rate (pacing, a lower ceiling); ask the operator for a shaper, or for a larger bucket.
-**Validation**: docs/diagnosis/policer.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/policer.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ send one with every ACK of out-of-order data (RFC 2018, 4), so the blocks were t
 **Evidence**: SYN and SYN-ACK; for (2) the duplicate ACKs. (2) shows at the sender when the path removes the blocks;
 next to the receiver it shows only where the receiver never learned of the agreement.
 **Remedy**: switch SACK on, or stop the middlebox that removes it.
-**Validation**: docs/diagnosis/sack-absent.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/sack-absent.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

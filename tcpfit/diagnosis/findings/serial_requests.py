@@ -3,16 +3,18 @@
 **Claim**: how many answers waited for their request, and where the waiting went: the round trip, the server, the
 client.
 **Rule**: the flow is split into messages: runs of data of one side with no data of the other between. Ten turns at
-least, each begun only after the message before was there whole, so that nothing overlapped. A turn of the answering
-side lasts from the request's last packet to the answer's first; next to either end that splits into the round trip
-(its minimum) and the server's own time. Said where waiting for the round trip or the server took a quarter of the
-connection's time at least. The side that speaks first is the client.
+least, of which nine in ten begin with a packet that acknowledges all that the other side has sent: the message before
+was there whole, so nothing overlapped (data that flows both ways at once alternates too, but does not meet this). A
+turn of the answering side lasts from the request's last packet to the answer's first; next to either end that splits
+into the round trip (its minimum) and the server's own time. Said where waiting for the round trip or the server took
+a quarter of the connection's time at least. The side that speaks first is the client. Silent where a tenth of the
+segments was sent again: waits are then losses.
 **Evidence**: first packets of requests and answers.
 **Remedy**: send requests without waiting (pipelining, HTTP/2), several connections, or fewer and larger requests;
 where the server's time dominates, the server.
 **Limits**: request and answer are known by direction alone; a chat of two people looks the same, which is why the
 client's own waits are not counted as cost.
-**Validation**: docs/diagnosis/serial-requests.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/serial-requests.md; tests/test_findings.py.
 """
 
 from __future__ import annotations
@@ -21,10 +23,10 @@ import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.finding import Finding
-from tcpfit.diagnosis.findings.view import View, duration, in_frames, named
+from tcpfit.diagnosis.findings.view import View, duration, in_frames, named, unwrapped
 
 NAME = "serial-requests"
-TURNS, SHARE, RESENT = 10, 0.25, 0.1
+TURNS, SERIAL, SHARE, RESENT = 10, 0.9, 0.25, 0.1
 FIRST = 12
 """Messages whose first packets a finding names."""
 
@@ -35,12 +37,26 @@ def find(view: View) -> Finding | None:
         return None
     if view["retransmitted_segments"] + view["lost_segments"] > RESENT * sent.height:
         return None
-    ours = sent.select("time_ns", "frame", "left", "right", way=pl.lit(0))
-    theirs = back.filter(pl.col("payload") > 0).select("time_ns", "frame", way=pl.lit(1))
-    spoken = pl.concat([ours, theirs], how="diagonal").sort("time_ns", "frame")
+    theirs = back.filter(pl.col("payload") > 0)
+    if theirs.height < TURNS:
+        return None
+    start = int(theirs["seq"][0])
+    end = unwrapped(theirs["seq"].to_numpy(), start) + theirs["payload"].to_numpy()
+    ours = sent.select(
+        "time_ns", "frame", pl.Series("seen", unwrapped(sent["ack"].to_numpy(), start)), end="right", way=pl.lit(0)
+    )
+    theirs = theirs.select("time_ns", "frame", "edge", end=pl.Series(end), way=pl.lit(1)).rename({"edge": "seen"})
+    spoken = pl.concat([ours.select(theirs.columns), theirs]).sort("time_ns", "frame")
     way = spoken["way"].to_numpy()
     starts = np.flatnonzero(np.diff(way, prepend=-1))
     if len(starts) < 2 * TURNS:
+        return None
+    # what the other side had sent up to each message, which its first packet must acknowledge
+    highest = np.zeros(len(way), np.int64)
+    for side in (0, 1):
+        sent_by = np.maximum.accumulate(np.where(way == side, spoken["end"].to_numpy(), 0))
+        highest[way != side] = sent_by[way != side]
+    if np.mean(spoken["seen"].to_numpy()[starts[1:]] >= highest[starts[1:]]) < SERIAL:
         return None
     time = spoken["time_ns"].to_numpy() / 1e9
     ends = np.append(starts[1:], len(way)) - 1

@@ -9,7 +9,7 @@ one cut to 0.5 one that holds less than a whole one (Appenzeller, Keslassy, McKe
 **Evidence**: the packets that were dropped. Shows only before the queue, at the sender as a rule; silent where
 several flows fill it, and for super-segments.
 **Remedy**: a larger queue at the bottleneck, pacing at the sender, or a control that does not fill queues (BBR).
-**Validation**: docs/diagnosis/shallow-buffer.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/shallow-buffer.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ in half of the ACKs: a reader that keeps up gives the whole buffer with each ACK
 **Evidence**: the ACKs that close the window. The same from every vantage.
 **Remedy**: at the receiver: read sooner (its processor, its disk, its own downstream), or give the socket a larger
 buffer where the reader only pauses. The network and the sender are not at fault.
-**Validation**: docs/diagnosis/slow-receiver.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/slow-receiver.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

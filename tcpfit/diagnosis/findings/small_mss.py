@@ -9,7 +9,7 @@ MSS. No MSS option means 536 (RFC 9293, 3.7.1).
 side: next to the host that sent it the option is as sent, elsewhere it may have been lowered on the way.
 **Remedy**: raise the MTU or lift the clamp. Window growth counts segments (RFC 5681, 3.1), so the rate after a loss
 is proportional to the MSS.
-**Validation**: docs/diagnosis/small-mss.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/small-mss.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

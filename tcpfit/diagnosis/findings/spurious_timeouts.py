@@ -11,7 +11,7 @@ been lost in the time of the timer and a round trip before the timeout.
 that a resend was a timeout, and never that it was too early: silence.
 **Remedy**: find the spike (radio, bufferbloat by others, a host that sleeps). F-RTO (RFC 5682) or Eifel at the sender
 undoes the cut of the window; without, it starts again from one segment.
-**Validation**: docs/diagnosis/spurious-timeouts.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/spurious-timeouts.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ responder a SYN seen twice with an answer between means that the answer was lost
 does not show at all.
 **Remedy**: RFC 6298 (2.1) starts the timer at one second, so each loss costs 1, 2, 4 s; a listener that drops SYNs (a
 full backlog) looks the same as the network.
-**Validation**: docs/diagnosis/syn-loss.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/syn-loss.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

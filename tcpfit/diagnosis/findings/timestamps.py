@@ -8,7 +8,7 @@ carry it), nine in ten at least.
 **Evidence**: SYN and SYN-ACK; for (2) those segments. Whether an option was not offered, refused or taken out shows
 only from some places: see `negotiation`.
 **Remedy**: switch timestamps on, or stop the middlebox that removes them.
-**Validation**: docs/diagnosis/timestamps-absent.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/timestamps-absent.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ it in a tenth of the rounds at least.
 **Evidence**: SYN and SYN-ACK. Which end lacks it, or whether the path took the option out, shows only from some
 places: see `negotiation`.
 **Remedy**: switch scaling on at the end that lacks it, or lift the middlebox's rule.
-**Validation**: docs/diagnosis/window-scaling-absent.md; tests/diagnosis/test_findings.py.
+**Validation**: docs/diagnosis/window-scaling-absent.md; tests/test_findings.py.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import captures
 import numpy as np
 import pytest
 
@@ -14,7 +15,7 @@ from tcpfit.diagnosis.findings import handoffs, token_bucket
 from tcpfit.diagnosis.findings.view import View, in_frames, unwrapped
 from tcpfit.exceptions import InvalidParameter
 
-SAMPLES = Path(__file__).parents[2] / "sample-traces"
+SAMPLES = Path(__file__).parent.parent / "sample-traces"
 TRUTH = json.loads((SAMPLES / "findings/truth.json").read_text())
 
 
@@ -124,6 +125,29 @@ def test_costs_of_waits():
     held = found(folder / "delayed-ack.pcap.gz")[0, "delayed-ack-nagle"]
     assert 0.035 <= held.seconds / int(held.claim.split()[0]) <= 0.045
     assert 1.0 == pytest.approx(found(folder / "syn-loss.pcap.gz")[0, "syn-loss"].seconds, abs=0.1)
+
+
+def test_data_both_ways_at_once_is_no_dialogue(tmp_path):
+    """Both ends send 100 bytes every 10 ms over a path of 50 ms: their data alternates, and nobody waits."""
+    ends, back = ("10.0.0.1", "10.0.0.2", 40000, 80), ("10.0.0.2", "10.0.0.1", 80, 40000)
+    mss = b"\x02\x04\x05\xb4"
+    timed = [
+        (0, captures.tcp(*ends, 0, 0, captures.SYN, options=mss)),
+        (0.05, captures.tcp(*back, 0, 1, captures.SYN | captures.ACK, options=mss)),
+        (0.0501, captures.tcp(*ends, 1, 1, captures.ACK)),
+    ]
+    for number in range(100):
+        at, seen = 0.06 + 0.01 * number, 1 + 100 * max(0, number - 5)
+        timed.append((at, captures.tcp(*ends, 1 + 100 * number, 1 + 100 * number, captures.ACK, 100)))
+        timed.append((at + 0.005, captures.tcp(*back, 1 + 100 * number, seen, captures.ACK, 100)))
+    frames = [captures.link(datagram, captures.ETHERNET) for _, datagram in timed]
+    packets = [
+        captures.Packet(captures.START_NS + round(at * 1e9), frame, len(frame))
+        for (at, _), frame in zip(timed, frames, strict=True)
+    ]
+    path = tmp_path / "both.pcap"
+    path.write_bytes(captures.pcap(packets))
+    assert {} == found(path)
 
 
 def test_rules_of_packets_are_silent_without_segments():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tcpfit.diagnosis import findings
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parent.parent
 
 
 def test_pages_are_current():
