@@ -46,9 +46,7 @@ Made from the code by `docs/make_findings.py`; do not edit.
 frames that show it, a display filter for Wireshark, a remedy, and what it cost where the capture shows that. A rule
 that cannot be sure says nothing. The analysis must hold its packets: `tcpfit.analyze(path, segments=True)`.
 
-"Found" and "wrong" are counts of captures whose paths are known, at the sender's and at the receiver's end:
-{has}. A dash means that no such
-capture has it. Where a page says that a rule is silent at one end, the captures of that end count as not found.
+{about}
 
 | finding | what it is | found, sender | found, receiver | wrong |
 | --- | --- | --- | --- | --- |
@@ -70,7 +68,12 @@ def index(counts: dict[str, dict[str, list[int]]], about: str) -> str:
             wrong, clean = wrong + end[3], clean + end[2]
         cells = [_of(each.get(end)) for end in ("sender", "receiver")]
         rows.append(f"| [`{name}`]({name}.md) | {title} | {cells[0]} | {cells[1]} | {wrong} of {clean} |\n")
-    return HEAD.format(has=about) + "".join(rows)
+    words = (
+        f'"Found" and "wrong" are counts of captures whose paths are known, at the sender\'s and the receiver\'s end: '
+        f"{about}. A dash means that no such capture has it. Where a page says that a rule is silent at one end, the "
+        "captures of that end count as not found."
+    )
+    return HEAD.format(about=textwrap.fill(words, 118)) + "".join(rows)
 
 
 def page(name: str, counts: dict[str, list[int]], notes: list[str]) -> str:
