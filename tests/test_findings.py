@@ -8,6 +8,7 @@ from pathlib import Path
 import captures
 import numpy as np
 import pytest
+from test_scenarios import TRACES, Reader
 
 import tcpfit
 from tcpfit.diagnosis import findings
@@ -153,6 +154,28 @@ def test_data_both_ways_at_once_is_no_dialogue(tmp_path):
 def test_rules_of_packets_are_silent_without_segments():
     analysis = tcpfit.analyze(SAMPLES / "findings/policer.pcap.gz")
     assert [] == findings.find(analysis, 0)
+
+
+def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
+    """Flows of a few segments, imperfect captures, used ports: the MSS is 1,000 in all."""
+    said = {}
+    for trace in TRACES:
+        path = tmp_path / f"{trace.stem}.pcap"
+        path.write_bytes(captures.pcap(Reader().read(trace.read_text()).packets))
+        said[trace.stem] = sorted({name for _, name in found(path)} - {"small-mss"})
+    expected = {
+        "mirror-duplicate": ["duplicated-capture"],
+        "partial-ack": ["sack-absent"],
+        "receiver-lost-tail": ["sack-absent"],
+        "receiver-timeout-again": ["sack-absent"],
+        "syn-again": ["syn-loss"],
+        "syn-again-vantage": ["syn-loss"],
+        "timeout-go-back": ["sack-absent"],
+        "zero-window": ["slow-receiver"],
+        "zero-window-empty": ["slow-receiver"],
+        "zero-window-receiver": ["slow-receiver"],
+    }
+    assert expected == {name: names for name, names in said.items() if names}
 
 
 def test_unknown_flow():
