@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-import importlib.util
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +9,8 @@ import polars as pl
 
 from tcpfit.diagnosis.accounting import Slices, account
 from tcpfit.diagnosis.cost import Cost, WhatIf, joint, what_if
+from tcpfit.diagnosis.finding import Finding
+from tcpfit.diagnosis.findings import find
 from tcpfit.diagnosis.stalls import Stall, stalls
 from tcpfit.diagnosis.verdict import Diagnosis, judge
 from tcpfit.parameters.evidence import Evidence
@@ -93,7 +93,7 @@ class Report:
     joint: bool
     what_if: list[WhatIf]
     stalls: list[Stall]
-    findings: list[Any]
+    findings: list[Finding]
 
 
 def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[Report]:
@@ -132,7 +132,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[R
                 joint(costs, total_s),
                 changes,
                 silences,
-                _findings(analysis, number),
+                find(analysis, number),
             )
         )
     return found
@@ -143,13 +143,6 @@ def _estimates(table: pl.DataFrame) -> dict[int, dict[str, float | None]]:
     for flow, name, value in table.select("flow", "name", "value").iter_rows():
         estimates.setdefault(flow, {})[name] = value
     return estimates
-
-
-def _findings(analysis: Analysis, flow: int) -> list[Any]:
-    """What the sub-diagnoses say of a flow; none where they are not installed."""
-    if importlib.util.find_spec("tcpfit.diagnosis.findings") is None:
-        return []
-    return list(importlib.import_module("tcpfit.diagnosis.findings").find(analysis, flow))
 
 
 def report_facts(report: Report) -> dict[str, Any]:

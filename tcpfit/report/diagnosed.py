@@ -48,9 +48,9 @@ def show(report: Report, start_ns: int, out: Console) -> None:
         if len(report.stalls) > STALLS:
             out.print(Text(f"  the {STALLS} longest of {len(report.stalls)}; --format json has all", "dim"))
     if report.findings:
-        out.print()
+        out.print(Text("\n  found besides", "bold"))
         for finding in report.findings:
-            _line(out, finding.name, f"{finding.claim} {finding.remedy}".strip())
+            _line(out, "", f"{finding.name}: {finding.claim} {finding.remedy}".strip())
             _line(out, "", f"frames {', '.join(map(str, finding.frames[:5]))}; {finding.display_filter}", "dim")
     out.print()
     for cause in diagnosis.causes:
