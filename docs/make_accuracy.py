@@ -50,7 +50,6 @@ TAIL = """
   packets.
 - **The round trip of an application that pauses** (`rtt` of i-app-limited at the receiver): half of the round trip is
   measured from what an ACK lets go; where the application lets go, it is not to be had.
-- **`diagnosis`** is not written yet: every flow says `unknown`.
 """
 
 
