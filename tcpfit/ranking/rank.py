@@ -217,7 +217,7 @@ def _tables(
                 of_fits[name][i] = getattr(compared, name)
         order = _order(of_fits["score"][i], of_fits["log_ratio"][i], usable[i], models)
         if compared and order:
-            as_good[i] = compared.as_good(order[0])
+            as_good[i] = compared.as_good(order[0], of_fits["log_ratio"][i])
         rows[i] = [*order, *(k for k in range(size) if k not in order)]
         ranks[i, order] = range(1, len(order) + 1)
     known = {

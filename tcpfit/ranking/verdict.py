@@ -4,7 +4,7 @@ Before all else `insufficient`: the capture missed more than 1 % of the flow's d
 or of their absence, may be the capture's doing. `none_applies`: no model's assumptions hold, or the best of those whose
 do misses the observed rate by more than a quarter beyond the doubt in its parameters. `insufficient`: fewer than 8
 steady rounds and no model that applies, or fewer than 8 blocks of 4 events. `undecided`: the blocks cannot tell the
-best model from others (difference within two standard errors). `explained`: one is left.
+best model from others (difference within two standard errors, or 5 % of the rate). `explained`: one is left.
 """
 
 from __future__ import annotations

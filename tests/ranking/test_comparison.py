@@ -18,7 +18,14 @@ def test_scores_and_differences_by_hand() -> None:
     assert [1.0, 0.0] == found.difference.tolist()
     assert [np.sqrt(2.0) / 2, 0.0] == pytest.approx(found.difference_se.tolist())
     assert 1.0 == pytest.approx(found.probability_best.sum())
-    assert [True, True] == found.as_good(1).tolist()
+    assert [True, True] == found.as_good(1, np.array([0.5, 0.0])).tolist()
+
+
+def test_models_that_predict_the_same_rate_are_as_good() -> None:
+    """Four blocks that all prefer the second: two standard errors are zero, and 5 % of rate decide."""
+    found = compare(np.array([[0.2] * 4, [0.1] * 4, [np.nan] * 4]), EVEN, np.array([True, True, True]), seed=1)
+    assert [True, True, False] == found.as_good(1, np.array([0.14, 0.1, 0.1])).tolist()
+    assert [False, True, False] == found.as_good(1, np.array([0.2, 0.1, 0.1])).tolist()
 
 
 def test_a_model_that_misses_a_block_has_no_score() -> None:
