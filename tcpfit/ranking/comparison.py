@@ -24,7 +24,7 @@ REPLICATES = 500
 SEED = 2017
 DECIDED = 2.0
 SAME = 0.05
-"""Of ln(rate): what p, known from a hundred loss events, leaves open of a rate that goes with 1/sqrt(p) is twice that."""
+"""Of ln(rate). A p known from a hundred loss events leaves twice that open of a rate that goes with 1/sqrt(p)."""
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ HALVES = (
     Column("model", STR, "", "name of the model"),
     Column("log_ratio", F64, "", "ln(predicted/observed) of the second half, predicted from the first"),
     Column("score", F64, "", "weighted mean square of ln(predicted/observed) over the second half's blocks"),
-    Column("as_good", BOOL, "", "no applicable model is better by two standard errors and 5 % of the rate; null with too few blocks"),
+    Column("as_good", BOOL, "", "no applicable model is better; null with too few blocks"),
 )
 """Columns of the table that `halves` returns."""
 
@@ -83,7 +83,9 @@ def halves(
             )
         compared = compare(errors, block_weights(seconds[here], sent[here]), np.ones(len(named), np.bool_), number)
         enough = bounds[i + 1] - bounds[i] >= LEAST and np.isfinite(compared.score).any()
-        as_good = compared.as_good(int(np.nanargmin(compared.score)), ratio[:, 0]).tolist() if enough else [None] * len(named)
+        as_good: list[bool | None] = [None] * len(named)
+        if enough:
+            as_good = compared.as_good(int(np.nanargmin(compared.score)), ratio[:, 0]).tolist()
         rows += zip([number] * len(named), named, ratio[:, 0].tolist(), compared.score.tolist(), as_good, strict=True)
     schema = {c.name: c.dtype for c in HALVES}
     return pl.DataFrame(rows, schema=schema, orient="row").with_columns(pl.col("log_ratio", "score").fill_nan(None))
