@@ -4,7 +4,7 @@ Reference: Smith (1955), doi:10.1098/rspa.1955.0198 (renewal-reward); Cochran (1
 chapter 6 (ratios); Newey and West (1987), doi:10.2307/1913610 (neighbours that are alike); Garwood (1936),
 doi:10.1093/biomet/28.3-4.437 (Poisson, exact); Brown, Cai and DasGupta (2003), Statistica Sinica 13, 19-49 (Poisson,
 Jeffreys); Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404 (shares); Rubin (1981), doi:10.1214/aos/1176345338
-(Bayesian bootstrap).
+(Bayesian bootstrap); Künsch (1989), doi:10.1214/aos/1176347265 (blocks of neighbours).
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ Z95 = 1.959963984540054
 REPLICATES = 200
 EDGE = REPLICATES // 40  # what the interval leaves out on either side
 BATCHES = 32
+ALIKE = 8  # observations from which neighbours are gathered
 SEED = 20080
 PRIOR_EVENTS = 3.0  # events that the dispersion expected of a renewal process counts as
 MOST_DEAD = 0.9
@@ -122,16 +123,18 @@ def ratio(numerator: Floats, denominator: Floats, owner: Ints, flow: Ints) -> Es
     """Sum of `numerator` over sum of `denominator` for every flow, with a Bayesian bootstrap over the observations.
 
     The observations stand in the order of time and `owner` (the position of their flow in `flow`) does not decrease. A
-    flow's observations are gathered into at most 32 batches of neighbours, so that what follows each other closely is
-    resampled together; the interval is widened from the normal to Student's law of that many batches. The flow's number
-    seeds its weights. A mean is the ratio with a denominator of ones.
+    flow's observations are gathered into batches of neighbours, so that what follows each other closely is resampled
+    together: the cube root of their number in each, from 8 on, and at most 32 batches. The interval is widened from the
+    normal to Student's law of that many batches. The flow's number seeds its weights. A mean is the ratio with a
+    denominator of ones.
     """
     flows = len(flow)
     n = np.bincount(owner, minlength=flows).astype(np.int64)
     if not len(owner):
         return nothing(flows)
     start = np.concatenate(([0], np.cumsum(n)))[owner]
-    batches = np.minimum(n, BATCHES)
+    size = np.where(n >= ALIKE, np.ceil(np.cbrt(n)), 1.0)
+    batches = np.minimum(np.ceil(n / size).astype(np.int64), BATCHES)
     cell = owner * BATCHES + (np.arange(len(owner)) - start) * batches[owner] // n[owner]
     top = np.bincount(cell, numerator, flows * BATCHES).reshape(flows, BATCHES)
     bottom = np.bincount(cell, denominator, flows * BATCHES).reshape(flows, BATCHES)
