@@ -43,10 +43,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.models.base import TINY, Array, Assumption, Parameter
+from tcpfit.models.base import Array, Assumption, Parameter
 from tcpfit.models.bohacek_sack import C1, GAMMA, WIDEST, binomial_q, first_timeouts
 
 SUBSTEPS = 4096  # what a step of (13) is cut into at most
+LEAST = 1e-30  # losses below are taken for 0: a window of 1e15 segments has no second moment to lose
 
 MOST = 200_000  # grid points added for jumps
 BLOCK = 8192  # windows' laws summed at once: arrays that stay in the cache
@@ -333,7 +334,7 @@ class BohacekDynamics:
         """
         times, losses = np.atleast_1d(np.asarray(times, np.float64)), np.atleast_1d(np.asarray(losses, np.float64))
         self._check(times, losses, rtt, rto, end, step)
-        losses = np.where(losses < TINY, 0.0, losses)
+        losses = np.where(losses < LEAST, 0.0, losses)
         origin, delta0 = float(times[0]), float(losses[0])
         times = times - origin
         w, w2, before = self._start(delta0, rtt, rto, start)
