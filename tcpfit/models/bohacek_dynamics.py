@@ -47,7 +47,7 @@ from tcpfit.models.base import Array, Assumption, Parameter
 from tcpfit.models.bohacek_sack import C1, GAMMA, WIDEST, binomial_q, first_timeouts
 
 SUBSTEPS = 4096  # what a step of (13) is cut into at most
-LEAST = 1e-30  # losses below are taken for 0: a window of 1e15 segments has no second moment to lose
+LEAST = 1e-30  # losses below are taken for 0: after them the bounded steps of (13) can overflow
 
 MOST = 200_000  # grid points added for jumps
 BLOCK = 8192  # windows' laws summed at once: arrays that stay in the cache
