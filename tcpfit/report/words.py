@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from tcpfit.parameters import NAMES
@@ -64,6 +65,13 @@ def significant(value: float) -> str:
     if size >= 0.0001:
         return f"{value:.3g}"
     return f"{value:.1e}"
+
+
+def off(log_ratio: float | None) -> str:
+    """How far a prediction is off what was observed, of ln(predicted/observed): +12 %, x35."""
+    if log_ratio is None:
+        return NONE
+    return f"{100 * math.expm1(log_ratio):+.0f} %" if log_ratio < math.log(11) else f"x{math.exp(log_ratio):.0f}"
 
 
 def quantity(name: str, value: float | None) -> str:
