@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,15 +20,8 @@ IN_MEMORY = 1 << 26
 
 
 @click.command(short_help="Analyse captures: parameters, ranking and verdict of every flow.")
-@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "jsonl", "csv"]),
-    default="table",
-    show_default=True,
-    help="What to print.",
-)
+@options.captures
+@options.form("table", "json", "jsonl", "csv")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
@@ -36,25 +29,10 @@ IN_MEMORY = 1 << 26
     help="Also write every table as Parquet, a folder a capture.",
 )
 @options.flow("Only this flow, in full. Repeatable.")
-@click.option(
-    "--top",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="How many flows a capture the table lists.",
-)
-@click.option(
-    "--min-segments",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="Only flows with at least N data segments.",
-)
+@options.top(10, "How many flows a capture the table lists.", least=0)
+@options.min_segments
 @options.ranking
-@options.reader
-@options.vantage
-@options.selection
+@options.source
 def analyze(
     captures: tuple[str, ...],
     form: str,
@@ -62,15 +40,8 @@ def analyze(
     flows: tuple[int, ...],
     top: int,
     min_segments: int,
-    models: str | None,
-    rule: str,
-    block: int | None,
-    fits: tuple[str, ...],
-    reader: str,
-    vantage: str | None,
-    filter_: str | None,
-    from_s: float | None,
-    to_s: float | None,
+    choices: dict[str, Any],
+    source: options.Source,
 ) -> int:
     """Analyse captures: pcap or pcapng, plain, gzip or zstd; - is standard input.
 
@@ -84,14 +55,11 @@ def analyze(
     T counts from the first packet of each capture: 10, 2.5s, 250ms, 1m30s. Captures that cannot be read are named, the
     others are analysed all the same, and the exit status is 1.
     """
-    if captures.count("-") > 1:
-        raise click.UsageError("standard input ('-') can be given once")
-    choices = options.ranking_choices(models, rule, block, fits)
     printer = _Printer(form, top=top, in_full=bool(flows))
     status = 0
     for capture, folder in zip(captures, _folders(captures, output), strict=True):
         with Work(capture) as work:
-            analysis = read(capture, reader=reader, vantage=vantage, filter_=filter_, from_s=from_s, to_s=to_s)
+            analysis = read(capture, source)
             if flows or min_segments:
                 analysis = analysis.select(flows or None, min_segments=min_segments)
             analysis = analysis.ranked_by(**choices)
