@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import options
+from . import options, pages
 from .errors import complain
 from .reading import Work, read
 
@@ -28,6 +28,12 @@ IN_MEMORY = 1 << 26
     metavar="DIR",
     help="Also write every table as Parquet, a folder a capture.",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the report with figures as one HTML file; of several captures a folder of them.",
+)
 @options.flow("Only this flow, in full. Repeatable.")
 @options.top(10, "How many flows a capture the table lists.", least=0)
 @options.min_segments
@@ -37,6 +43,7 @@ def analyze(
     captures: tuple[str, ...],
     form: str,
     output: Path | None,
+    html: Path | None,
     flows: tuple[int, ...],
     top: int,
     min_segments: int,
@@ -47,7 +54,7 @@ def analyze(
 
     \b
     tcpfit analyze capture.pcap.gz
-    tcpfit analyze capture.pcap --flow 3
+    tcpfit analyze capture.pcap --flow 3 --html flow-3.html
     tcpfit analyze *.pcapng --format csv > flows.csv
     tcpfit analyze big.pcap --from 1m30s --to 2m --output tables/
     tcpfit analyze receiver.pcap --vantage receiver --filter 'port 443'
@@ -55,16 +62,19 @@ def analyze(
     T counts from the first packet of each capture: 10, 2.5s, 250ms, 1m30s. Captures that cannot be read are named, the
     others are analysed all the same, and the exit status is 1.
     """
+    reports = [None] * len(captures) if html is None else pages.targets(captures, html, "--html")
     printer = _Printer(form, top=top, in_full=bool(flows))
     status = 0
-    for capture, folder in zip(captures, _folders(captures, output), strict=True):
+    for capture, folder, page in zip(captures, _folders(captures, output), reports, strict=True):
         with Work(capture) as work:
-            analysis = read(capture, source)
+            analysis = read(capture, source, segments=page is not None)
             if flows or min_segments:
                 analysis = analysis.select(flows or None, min_segments=min_segments)
             analysis = analysis.ranked_by(**choices)
             if folder is not None:
                 analysis.write_parquet(folder)
+            if page is not None:
+                pages.write(analysis, page, drawn=len(flows) or pages.FLOWS)
             printer.add(analysis)
         status |= work.status
     printer.close()
@@ -72,20 +82,8 @@ def analyze(
 
 
 def _folders(captures: tuple[str, ...], output: Path | None) -> list[Path | None]:
-    """A folder a capture below `output`, named after it; captures of the same name are numbered."""
-    if output is None:
-        return [None] * len(captures)
-    taken: set[str] = set()
-    folders: list[Path | None] = []
-    for capture in captures:
-        stem = "stdin" if capture == "-" else Path(capture).name.split(".pcap")[0].split(".cap")[0] or "capture"
-        name, number = stem, 1
-        while name in taken:
-            number += 1
-            name = f"{stem}-{number}"
-        taken.add(name)
-        folders.append(output / name)
-    return folders
+    """A folder a capture below `output`, named after it."""
+    return [None if output is None else output / name for name in pages.stems(captures)]
 
 
 class _Printer:

@@ -73,11 +73,12 @@ def model_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 def captures(command: F) -> F:
     """The argument CAPTURE..., standard input at most once among them."""
-    argument = click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True, callback=_one_stdin)
+    argument = click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True, callback=one_stdin)
     return argument(command)
 
 
-def _one_stdin(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+def one_stdin(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Callback of an argument: standard input can be read once."""
     if value.count("-") > 1:
         raise click.UsageError("standard input ('-') can be given once")
     return value

@@ -101,6 +101,11 @@ def short_endpoint(address: str, port: int, width: int = 22) -> str:
     return endpoint(f"{address[: room - 2 - tail]}..{address[-tail:]}", port)
 
 
+def sentence(text: str) -> str:
+    """The text with a capital first; the rest stays as it is."""
+    return text[:1].upper() + text[1:]
+
+
 def plural(count: int, noun: str) -> str:
     """1 flow, 2 flows."""
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
