@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import tcpfit
-from tcpfit.diagnosis import accounting
+from tcpfit.diagnosis import causes
 from tcpfit.diagnosis.table import report
 
 SAMPLES = Path(__file__).parents[2] / "sample-traces/causes"
@@ -32,7 +32,7 @@ def reports():
 
 
 def test_every_cause_has_a_sample():
-    assert set(accounting.CAUSES) == {truth["cause"] for truth in TRUTH.values()}
+    assert set(causes.CAUSES) == {truth["cause"] for truth in TRUTH.values()}
     assert {path.name.split(".")[0] for path in SAMPLES.glob("*.pcap.gz")} == set(TRUTH)
 
 
