@@ -161,7 +161,7 @@
   }
 
   async function draw(chart) {
-    const flow = chart.closest(".flow");
+    const flow = chart.closest(".flow, #corpus");
     const [found] = await Promise.all([specsOf(flow), vega()]);
     const spec = found[chart.closest(".figure").dataset.kind];
     const width = chart.clientWidth;
@@ -284,6 +284,7 @@
     flow.addEventListener("toggle", () => look(flow));
     look(flow);
   }
+  all("#corpus .chart").forEach((chart) => sight.observe(chart));
 
   let resized;
   addEventListener("resize", () => {
@@ -310,7 +311,7 @@
 
   // --- print: what is open, drawn whole ---
   byId("print").addEventListener("click", async () => {
-    await Promise.all(all("details.flow[open] .chart").map(drawOnce));
+    await Promise.all(all("details.flow[open] .chart, #corpus .chart").map(drawOnce));
     print();
   });
   byId("theme").hidden = byId("print").hidden = false;
