@@ -9,9 +9,10 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -70,9 +71,7 @@ class Size(click.ParamType[int]):
 @click.option("--force", is_flag=True, help="Analyse everything again.")
 @click.option("--prune", is_flag=True, help="Drop captures from the data set that are not in the corpus any more.")
 @options.ranking
-@options.reader
-@options.vantage
-@options.selection
+@options.source
 def batch(
     corpus: tuple[str, ...],
     output: Path | None,
@@ -88,15 +87,8 @@ def batch(
     shard_over: int | None,
     force: bool,
     prune: bool,
-    models: str | None,
-    rule: str,
-    block: int | None,
-    fits: tuple[str, ...],
-    reader: str,
-    vantage: str | None,
-    filter_: str | None,
-    from_s: float | None,
-    to_s: float | None,
+    choices: dict[str, Any],
+    source: options.Source,
 ) -> int:
     """Analyse a corpus of captures into a data set: Parquet files that polars and DuckDB read.
 
@@ -121,13 +113,12 @@ def batch(
             raise click.UsageError("give the captures and, with -o, the data set")
         from tcpfit.corpus import Settings, run
 
-        choices = options.ranking_choices(models, rule, block, fits)
         choices["models"] = None if choices["models"] is None else tuple(choices["models"])
         with _interruptible(), _shown() as progress:
             summary = run(
                 corpus,
                 output,
-                settings=Settings(reader=reader, vantage=vantage, filter=filter_, from_s=from_s, to_s=to_s, **choices),
+                settings=Settings(**asdict(source), **choices),
                 workers=workers,
                 scheduler=scheduler,
                 time_limit_s=time_limit,

@@ -28,6 +28,7 @@ from .models import models
 from .pooled import dynamics, pool
 from .predict import predict
 from .rank import rank
+from .report import report
 
 
 class Interrupted(click.ClickException):
@@ -59,6 +60,7 @@ def main() -> None:
     tcpfit analyze capture.pcap.gz
     tcpfit analyze *.pcapng --format csv > flows.csv
     tcpfit diagnose capture.pcap.gz
+    tcpfit report capture.pcap.gz -o report.html
     tcpfit batch captures/ -o OUT
     tcpfit events capture.pcap.gz --kind loss
     tcpfit explain capture.pcap.gz 4711
@@ -85,6 +87,7 @@ main.add_command(models)
 main.add_command(pool)
 main.add_command(predict)
 main.add_command(rank)
+main.add_command(report)
 
 
 def run() -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import polars as pl
 
 from tcpfit.analysis import CAPTURES as FACTS
-from tcpfit.diagnosis.accounting import CAUSES as CAUSE_NAMES
+from tcpfit.diagnosis.causes import CAUSES as CAUSE_NAMES
 from tcpfit.parameters import FAMILIES
 from tcpfit.parameters.table import PARAMETERS
 from tcpfit.ranking import OBSERVED, RANKING, VERDICTS
