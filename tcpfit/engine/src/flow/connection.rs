@@ -122,6 +122,9 @@ pub struct Connection {
     pub number: u32,
     /// Numbers of the hosts at the ends, in the owner's table.
     pub hosts: [Option<u32>; 2],
+    /// Identity of what is around the packets, and another of the direction that came second.
+    pub around: u32,
+    pub alias: Option<u32>,
     ends: [End; 2],
     /// End that sent the SYN, if it was seen.
     client: Option<usize>,
@@ -142,6 +145,8 @@ impl Connection {
         Self {
             number,
             hosts: [None, None],
+            around: first.around,
+            alias: None,
             ends: [end(first.src, first.sport), end(first.dst, first.dport)],
             client: None,
             synack_seen: false,
@@ -154,6 +159,11 @@ impl Connection {
 
     pub fn end_of(&self, segment: &Segment) -> usize {
         usize::from(!(segment.src == self.ends[0].address && segment.sport == self.ends[0].port))
+    }
+
+    /// Nothing of the segment's sender is in the capture yet.
+    pub fn lacks(&self, segment: &Segment) -> bool {
+        self.alias.is_none() && !self.ends[self.end_of(segment)].seen
     }
 
     /// Both ends have said that they are done.

@@ -27,11 +27,15 @@ pub struct Settings {
     pub vantage: Option<Vantage>,
 }
 
-/// Addresses and ports, the lower end first, so that both directions have one key.
+/// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
+const AROUNDS: usize = 8;
+
+/// Addresses and ports, the lower end first, so that both directions have one key; and what is around them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 struct Key {
     addresses: [Address; 2],
     ports: [u16; 2],
+    around: u32,
 }
 
 impl Key {
@@ -41,6 +45,7 @@ impl Key {
         Self {
             addresses: [low.0, high.0],
             ports: [low.1, high.1],
+            around: segment.around,
         }
     }
 }
@@ -83,6 +88,8 @@ pub struct Tracker {
     /// Closed connections and when they may go.
     closing: VecDeque<(i64, u32, Key, u32)>,
     hosts: Hosts,
+    /// Identities of what was around the latest connections, the newest last.
+    arounds: Vec<u32>,
     next_sweep_ns: i64,
     clock: Clock,
 }
@@ -137,6 +144,7 @@ impl Tracker {
             index: HashMap::default(),
             closing: VecDeque::new(),
             hosts: Hosts::default(),
+            arounds: Vec::new(),
             next_sweep_ns: i64::MIN,
             clock: Clock::default(),
         }
@@ -182,7 +190,7 @@ impl Tracker {
                 self.settle(slot, key, sink);
                 self.open(key, segment)
             }
-            None => self.open(key, segment),
+            None => self.other_way(key, segment).unwrap_or_else(|| self.open(key, segment)),
         };
         let Some(connection) = self.slots[slot as usize].as_mut() else {
             return;
@@ -220,7 +228,30 @@ impl Tracker {
         self.slots.get(slot as usize)?.as_deref()
     }
 
+    /// A connection whose other direction comes through another VLAN or tunnel: switches tag, and paths encapsulate, one
+    /// way only. It has not seen this direction yet.
+    fn other_way(&mut self, key: Key, segment: &Segment) -> Option<u32> {
+        if key.around == 0 && self.arounds.is_empty() {
+            return None;
+        }
+        let slot = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
+            let slot = *self.index.get(&Key { around, ..key })?;
+            let connection = self.connection(slot)?;
+            connection.lacks(segment).then_some(slot)
+        })?;
+        self.slots[slot as usize].as_mut()?.alias = Some(segment.around);
+        self.index.insert(key, slot);
+        Some(slot)
+    }
+
     fn open(&mut self, key: Key, segment: &Segment) -> u32 {
+        if key.around != 0 {
+            self.arounds.retain(|&around| around != key.around);
+            if self.arounds.len() == AROUNDS {
+                self.arounds.remove(0);
+            }
+            self.arounds.push(key.around);
+        }
         let mut connection = Box::new(Connection::new(self.next_connection, segment));
         connection.hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
         connection.trust(|address| self.hosts.get(address).is_some_and(|host| host.counts > 1));
@@ -242,7 +273,9 @@ impl Tracker {
     fn settle(&mut self, slot: u32, key: Key, sink: &mut dyn Sink) {
         if let Some(mut connection) = self.slots[slot as usize].take() {
             connection.finish(&mut self.numbers, sink);
-            self.index.remove(&key);
+            for around in [Some(connection.around), connection.alias].into_iter().flatten() {
+                self.index.remove(&Key { around, ..key });
+            }
             self.free.push(slot);
         }
     }
