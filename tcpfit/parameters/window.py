@@ -5,7 +5,7 @@ the open phase. `w_max` is the median advertised window of the rounds that came 
 al. 2002, T-RAT), if at least three rounds did. Otherwise, if a run of 30 rounds without loss keeps a flat flight (80th
 percentile and largest within three segments of the median) well below the advertised window, the sender's own limit:
 the median of that run's second half. Null where neither was reached.
-**Interval**: bootstrap over the events; of w_max the order statistics around the median of the rounds.
+**Interval**: Student's over the events; of w_max the order statistics around the median of the rounds.
 **Departures**: a flow with a shallow paced bottleneck can look send-limited; the diagnosis tells the two apart, the
 models need only the flat window.
 **Validation**: tests/parameters/test_windows.py.
@@ -33,7 +33,7 @@ def w(evidence: Evidence) -> Estimate:
     flight = np.concatenate((recoveries.floats("flight"), alone.floats("flight")))
     time = np.concatenate((recoveries.floats("time_ns"), alone.floats("time_ns")))
     order = np.lexsort((time, owner))
-    return mean(flight[order], owner[order], evidence.flow)
+    return mean(flight[order], owner[order], len(evidence))
 
 
 def w_max(evidence: Evidence) -> Estimate:
