@@ -21,6 +21,8 @@ enum Lengths {
     /// Version 2.3 was written in both ways: the smaller is what was captured.
     Either,
 }
+/// What record headers of every variant begin with: seconds, fraction, captured and original length.
+const RECORD_HEADER: usize = 16;
 
 pub struct Pcap {
     variant: PcapVariant,
@@ -69,16 +71,17 @@ impl Pcap {
     fn fits(&self, window: &[u8], header: usize) -> bool {
         let mut rest = window;
         for n in 0..LOOKED_AT {
-            let Some(fields) = rest.get(..header) else {
+            let Some(fields) = rest.first_chunk().filter(|_| rest.len() >= header) else {
                 return n >= 2 || rest.is_empty();
             };
-            let (captured, wire) = self.lengths(fields);
+            let words = self.variant.words(fields);
+            let (captured, wire) = self.lengths(words);
             let fraction_ends = if self.variant.nanoseconds {
                 1_000_000_000
             } else {
                 1_000_000
             };
-            if captured > MAX_RECORD || captured > wire as usize || self.variant.u32(fields, 4) >= fraction_ends {
+            if captured > MAX_RECORD || captured > wire as usize || words[1] >= fraction_ends {
                 return false;
             }
             match rest.get(header + captured..) {
@@ -91,8 +94,7 @@ impl Pcap {
 
     /// Bytes captured and bytes on the wire.
     #[inline]
-    fn lengths(&self, fields: &[u8]) -> (usize, u32) {
-        let (first, second) = (self.variant.u32(fields, 8), self.variant.u32(fields, 12));
+    fn lengths(&self, [_, _, first, second]: [u32; 4]) -> (usize, u32) {
         let swapped = match self.lengths {
             Lengths::CapturedFirst => false,
             Lengths::WireFirst => true,
@@ -113,20 +115,22 @@ impl Pcap {
     pub fn step(&self, block: &mut Block) -> Step {
         let header = self.header;
         let bytes = block.peek(header);
-        let Some(fields) = bytes.get(..header) else {
+        let Some((fields, _)) = bytes.split_first_chunk().filter(|_| bytes.len() >= header) else {
             return Step::short(bytes.len(), header, "record header");
         };
         let variant = self.variant;
-        let (captured, wire_len) = self.lengths(fields);
+        let words = variant.words(fields);
+        let [seconds, fraction, ..] = words;
+        let (captured, wire_len) = self.lengths(words);
         if captured > MAX_RECORD {
             return Step::Damaged(format!(
                 "record length {captured} is beyond {MAX_RECORD}, the capture is damaged"
             ));
         }
-        let fraction = i64::from(variant.u32(fields, 4));
+        let fraction = i64::from(fraction);
         let nanoseconds = if variant.nanoseconds { fraction } else { fraction * 1000 };
-        let time_ns = i64::from(variant.u32(fields, 0)) * 1_000_000_000 + nanoseconds;
-        let direction = match (header >= 24).then(|| fields[22]) {
+        let time_ns = i64::from(seconds) * 1_000_000_000 + nanoseconds;
+        let direction = match (header >= 24).then(|| bytes[22]) {
             Some(0) => Direction::Inbound,
             Some(4) => Direction::Outbound,
             _ => Direction::Unknown,
@@ -160,7 +164,20 @@ impl PcapVariant {
         }
     }
 
+    /// The words of a record header at once: one question for the byte order.
     #[inline]
+    fn words(self, fields: &[u8; RECORD_HEADER]) -> [u32; 4] {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(fields.as_chunks().0) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+        if self.big_endian {
+            words.map(u32::swap_bytes)
+        } else {
+            words
+        }
+    }
+
     fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let field = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         if self.big_endian {
