@@ -22,13 +22,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcpfit.diagnosis import accounting
-from tcpfit.diagnosis.accounting import Columns
+from tcpfit.diagnosis.causes import APPLICATION, BOTTLENECK, LOSS, SEND_BUFFER, STALLED, UNKNOWN, WINDOW
 from tcpfit.models import catalogue
 from tcpfit.parameters.intervals import Floats
 from tcpfit.ranking.prediction import predict
 
-CEILINGS = (accounting.WINDOW, accounting.SEND_BUFFER, accounting.BOTTLENECK)
+CEILINGS = (WINDOW, SEND_BUFFER, BOTTLENECK)
 
 ENOUGH = 0.05
 """Share of the time at a ceiling from which its rate is the reference."""
@@ -65,8 +64,8 @@ class WhatIf:
     models: list[str]
 
 
-def accounted(spans: Columns) -> dict[str, Cost]:
-    """The cost of every cause that has one, by the accounting."""
+def accounted(spans: Mapping[str, np.ndarray]) -> dict[str, Cost]:
+    """The cost of every cause that has one, by the causes."""
     length = (spans["end_ns"] - spans["start_ns"]) / 1e9
     moved, cause = spans["bytes"], spans["cause"]
     total_s, total_b = float(length.sum()), float(moved.sum())
@@ -74,11 +73,11 @@ def accounted(spans: Columns) -> dict[str, Cost]:
         return {}
     found = {}
     for name in dict.fromkeys(cause):
-        if name in (accounting.UNKNOWN, accounting.BOTTLENECK):
+        if name in (UNKNOWN, BOTTLENECK):
             continue
         own = cause == name
         seconds, own_b = float(length[own].sum()), float(moved[own].sum())
-        if name in (accounting.WINDOW, accounting.SEND_BUFFER):
+        if name in (WINDOW, SEND_BUFFER):
             saved = seconds / 2
             rate = 8 * total_b / (total_s - saved)
             now = 8 * total_b / total_s
@@ -100,9 +99,9 @@ def _reference(name: str, cause: np.ndarray, length: Floats, total_s: float) -> 
     ceiling = np.isin(cause, CEILINGS)
     if length[ceiling].sum() >= ENOUGH * total_s:
         return ceiling, "at the rate it had at its limit"
-    if name == accounting.LOSS:  # the rest of its time is slower still: timers, slow starts
+    if name == LOSS:  # the rest of its time is slower still: timers, slow starts
         return None
-    rest = (cause != name) & ~np.isin(cause, (accounting.APPLICATION, accounting.STALLED))
+    rest = (cause != name) & ~np.isin(cause, (APPLICATION, STALLED))
     if length[rest].sum() < REST * total_s:
         return None
     return rest, "at the rate of the rest of its time"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcpfit.diagnosis.accounting import Slices, account
+from tcpfit.diagnosis.accounting import account
 from tcpfit.diagnosis.cost import Cost, WhatIf, joint, what_if
 from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.findings import find
@@ -28,12 +28,8 @@ def diagnose(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
 def of_spans(flows: pl.DataFrame, spans: pl.DataFrame) -> dict[int, Diagnosis]:
     """The diagnosis of every flow from spans that are there, whole or cut to some time."""
     evidence = Evidence(flows, NONE, NONE)
-    rows = Slices(spans, tuple(column for column in spans.columns if column != "flow"))
     vantage = evidence.flows["vantage"].cast(pl.String).to_list()
-    missed = capture_loss(evidence).tolist()
-    return {
-        number: judge(number, rows.of(number), vantage[i], missed[i]) for i, number in enumerate(evidence.flow.tolist())
-    }
+    return judge(spans, evidence.flow, vantage, capture_loss(evidence))
 
 
 NONE = pl.DataFrame({"flow": []}, schema={"flow": pl.UInt32})

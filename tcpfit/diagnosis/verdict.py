@@ -11,19 +11,33 @@ than the sender's. Under half of the time given to one cause, it is halved: ther
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+import polars as pl
 
-from tcpfit.diagnosis import accounting
-from tcpfit.diagnosis.accounting import Columns
+from tcpfit.diagnosis.causes import (
+    APPLICATION,
+    BOTTLENECK,
+    CAUSES,
+    IDLE,
+    LOSS,
+    REORDERING,
+    SEND_BUFFER,
+    SLOW_START,
+    STALLED,
+    TIMEOUT,
+    UNKNOWN,
+    WINDOW,
+)
 from tcpfit.diagnosis.cost import Cost, accounted
-from tcpfit.parameters.intervals import Floats, Ints
+from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.ranking.verdict import CAPTURE_LOSS
 
-CEILINGS = (accounting.WINDOW, accounting.SEND_BUFFER)
+CEILINGS = (WINDOW, SEND_BUFFER)
 
-DISTURBANCES = (accounting.LOSS, accounting.TIMEOUT, accounting.REORDERING)
+DISTURBANCES = (LOSS, TIMEOUT, REORDERING)
 
 BELOW = 0.1
 """Share of the ceiling's rate that is lost before what keeps the flow below it is the verdict."""
@@ -32,55 +46,55 @@ LEAST_SHARE = 0.005
 """Causes with less of the time are left out of the list, unless they are all there is."""
 
 WHO = {
-    accounting.APPLICATION: "sender",
-    accounting.SEND_BUFFER: "sender",
-    accounting.WINDOW: "receiver",
-    accounting.STALLED: "receiver",
-    accounting.LOSS: "network",
-    accounting.TIMEOUT: "network",
-    accounting.REORDERING: "network",
-    accounting.BOTTLENECK: "network",
-    accounting.SLOW_START: "sender",
-    accounting.UNKNOWN: "unknown",
+    APPLICATION: "sender",
+    SEND_BUFFER: "sender",
+    WINDOW: "receiver",
+    STALLED: "receiver",
+    LOSS: "network",
+    TIMEOUT: "network",
+    REORDERING: "network",
+    BOTTLENECK: "network",
+    SLOW_START: "sender",
+    UNKNOWN: "unknown",
 }
 
 SENTENCES = {
-    accounting.APPLICATION: "the sending application had nothing to send",
-    accounting.SEND_BUFFER: "the flight stayed flat below every window, as under a send buffer that is too small",
-    accounting.WINDOW: "the receiver's advertised window was full",
-    accounting.STALLED: "the receiver advertised no window: its application did not read",
-    accounting.LOSS: "the window was what losses had left of it",
-    accounting.TIMEOUT: "the flow waited for its retransmission timer, or recovered from it",
-    accounting.REORDERING: "late segments were taken for lost ones and the window was reduced",
-    accounting.BOTTLENECK: "the path was full: a queue stood and the rate was the path's",
-    accounting.SLOW_START: "the window was still growing",
-    accounting.UNKNOWN: "the capture does not show what held the flow",
+    APPLICATION: "the sending application had nothing to send",
+    SEND_BUFFER: "the flight stayed flat below every window, as under a send buffer that is too small",
+    WINDOW: "the receiver's advertised window was full",
+    STALLED: "the receiver advertised no window: its application did not read",
+    LOSS: "the window was what losses had left of it",
+    TIMEOUT: "the flow waited for its retransmission timer, or recovered from it",
+    REORDERING: "late segments were taken for lost ones and the window was reduced",
+    BOTTLENECK: "the path was full: a queue stood and the rate was the path's",
+    SLOW_START: "the window was still growing",
+    UNKNOWN: "the capture does not show what held the flow",
 }
 
 REMEDIES = {
-    accounting.APPLICATION: "have the application write more, or sooner; the network and the receiver had room",
-    accounting.SEND_BUFFER: "raise the sender's socket buffer (SO_SNDBUF, tcp_wmem) to at least the rate wanted x RTT",
-    accounting.WINDOW: "raise the receiver's socket buffer (SO_RCVBUF, tcp_rmem) to at least the rate wanted x RTT",
-    accounting.STALLED: "have the receiving application read faster; a larger buffer only puts the stall off",
-    accounting.LOSS: "find where the path loses packets; a shorter round trip helps as well",
-    accounting.TIMEOUT: "permit SACK and tail loss probes, and find where the path loses packets in a row",
-    accounting.REORDERING: "find what reorders on the path; SACK with timestamps lets the sender undo its reaction",
-    accounting.BOTTLENECK: "more rate, or fewer flows that share it; active queue management against the delay",
-    accounting.SLOW_START: "use connections again instead of opening new ones, or start with a larger window",
-    accounting.UNKNOWN: "capture both directions, whole, at the sender",
+    APPLICATION: "have the application write more, or sooner; the network and the receiver had room",
+    SEND_BUFFER: "raise the sender's socket buffer (SO_SNDBUF, tcp_wmem) to at least the rate wanted x RTT",
+    WINDOW: "raise the receiver's socket buffer (SO_RCVBUF, tcp_rmem) to at least the rate wanted x RTT",
+    STALLED: "have the receiving application read faster; a larger buffer only puts the stall off",
+    LOSS: "find where the path loses packets; a shorter round trip helps as well",
+    TIMEOUT: "permit SACK and tail loss probes, and find where the path loses packets in a row",
+    REORDERING: "find what reorders on the path; SACK with timestamps lets the sender undo its reaction",
+    BOTTLENECK: "more rate, or fewer flows that share it; active queue management against the delay",
+    SLOW_START: "use connections again instead of opening new ones, or start with a larger window",
+    UNKNOWN: "capture both directions, whole, at the sender",
 }
 
 DIRECTNESS = {
-    accounting.APPLICATION: 0.9,
-    accounting.SEND_BUFFER: 0.6,
-    accounting.WINDOW: 0.95,
-    accounting.STALLED: 0.95,
-    accounting.LOSS: 0.85,
-    accounting.TIMEOUT: 0.9,
-    accounting.REORDERING: 0.8,
-    accounting.BOTTLENECK: 0.75,
-    accounting.SLOW_START: 0.7,
-    accounting.UNKNOWN: 0.0,
+    APPLICATION: 0.9,
+    SEND_BUFFER: 0.6,
+    WINDOW: 0.95,
+    STALLED: 0.95,
+    LOSS: 0.85,
+    TIMEOUT: 0.9,
+    REORDERING: 0.8,
+    BOTTLENECK: 0.75,
+    SLOW_START: 0.7,
+    UNKNOWN: 0.0,
 }
 
 PLACE = {"sender": 1.0, "receiver": 0.95, "middle": 0.9, "unknown": 0.8}
@@ -117,94 +131,149 @@ class Diagnosis:
     kernel: dict[str, float] = field(default_factory=dict)
 
 
-def judge(flow: int, spans: Columns, vantage: str, missed: float) -> Diagnosis:
-    """The diagnosis of one flow from its spans; `missed` is the share of its data that the capture missed."""
-    spans = _withheld(spans, missed) if missed > CAPTURE_LOSS else spans
-    length = (spans["end_ns"] - spans["start_ns"]) / 1e9
-    total_s = float(length.sum())
-    if total_s <= 0:
-        text = "The flow carried data at one instant only; there is no time to account for."
-        return Diagnosis(flow, accounting.UNKNOWN, "unknown", text, REMEDIES[accounting.UNKNOWN], 0.0)
-    costs = accounted(spans)
-    place = PLACE.get(vantage, PLACE["unknown"])
-    causes = sorted(
-        (_cause(name, spans, length, total_s, costs.get(name), place) for name in dict.fromkeys(spans["cause"])),
-        key=lambda c: (-c.seconds, c.cause),
-    )
-    primary = _primary(causes, spans, length)
-    share = next(c.time_share for c in causes if c.cause == primary)
-    confidence = DIRECTNESS[primary] * place * (1.0 if share >= 0.5 else 0.5)
-    shown = [c for c in causes if c.time_share >= LEAST_SHARE] or causes[:1]
-    text = f"in {share:.0%} of the time {SENTENCES[primary]}."
-    text = text.capitalize() if primary == accounting.UNKNOWN else f"{WHO[primary].capitalize()}: {text}"
-    if missed > CAPTURE_LOSS:
-        text += f" The capture missed {missed:.1%} of the data: nothing that rests on losses is claimed."
-    kernel = _kernel(spans, length, total_s)
-    return Diagnosis(flow, primary, WHO[primary], text, REMEDIES[primary], confidence, shown, kernel)
+def judge(spans: pl.DataFrame, flow: Ints, vantage: Sequence[str], missed: Floats) -> dict[int, Diagnosis]:
+    """The diagnosis of every flow of `flow`, numbers in order, from spans in order of flow and time.
 
-
-def _cause(name: str, spans: Columns, length: Floats, total_s: float, cost: Cost | None, place: float) -> Cause:
-    own = np.flatnonzero(spans["cause"] == name)
-    seconds = float(length[own].sum())
-    frames = [n for n in dict.fromkeys(spans["frame"][own].tolist()) if n >= 0]
-    longest = own[int(np.argmax(length[own]))]
-    stretches = _stretches(spans, own)
-    texts = [
-        f"{seconds:.3g} s in {stretches} {'stretch' if stretches == 1 else 'stretches'}; "
-        f"{spans['rule'][longest]} for {length[longest]:.3g} s at most"
-    ]
-    if frames:
-        more = f" and {len(frames) - FRAMES} more" if len(frames) > FRAMES else ""
-        named = ", ".join(str(frame) for frame in frames[:FRAMES])
-        texts.append(f"frame{'s' if len(frames) > 1 else ''} {named}{more}")
-    where = int(spans["start_ns"][longest]), int(spans["end_ns"][longest])
-    return Cause(name, seconds / total_s, seconds, cost, DIRECTNESS[name] * place, frames[:FRAMES], texts, where)
-
-
-def _stretches(spans: Columns, own: Ints) -> int:
-    """How many stretches without a break the spans make."""
-    return 1 + int((spans["start_ns"][own][1:] > spans["end_ns"][own][:-1]).sum())
-
-
-def _primary(causes: list[Cause], spans: Columns, length: Floats) -> str:
-    """The cause named, by the rule of the module."""
-    first = causes[0].cause
-    if first not in CEILINGS:
-        return first
-    disturbed = [c for c in causes if c.cause in DISTURBANCES]
-    ceiling = _rate(spans["cause"] == first, spans, length)
-    whole = _rate(np.isin(spans["cause"], (first, *DISTURBANCES)), spans, length)
-    if disturbed and ceiling > 0 and 1 - whole / ceiling > BELOW:
-        return disturbed[0].cause
-    return first
-
-
-def _rate(which: np.ndarray, spans: Columns, length: Floats) -> float:
-    seconds = float(length[which].sum())
-    return 8 * float(spans["bytes"][which].sum()) / seconds if seconds > 0 else 0.0
-
-
-def _withheld(spans: Columns, missed: float) -> Columns:
-    """Spans whose cause rests on losses, or on what looks like them, as unknown."""
-    rests = np.isin(spans["cause"], (*DISTURBANCES, accounting.BOTTLENECK))
-    why = f"the capture missed {missed:.1%} of the data"
-    return spans | {
-        "cause": np.where(rests, accounting.UNKNOWN, spans["cause"]).astype(object),
-        "rule": np.where(rests, why, spans["rule"]).astype(object),
-    }
-
-
-def _kernel(spans: Columns, length: Floats, total_s: float) -> dict[str, float]:
-    """Shares of the time as Linux's TCP_INFO counts them: tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited.
-
-    The kernel asks what the next segment waits for, not what has made the window small: a full window counts as the
-    receiver's whatever the cause named here, unless the congestion window was smaller still (a timer's silence).
+    `vantage` is where the capture was taken, seen from each, `missed` the share of each one's data that it missed.
     """
-    cause = spans["cause"]
-    closed = spans["window_full"] & (cause != accounting.TIMEOUT) & ~spans["waited"]
-    which = {
-        "busy": ~((cause == accounting.APPLICATION) & (spans["rule"] == accounting.IDLE)),
-        "rwnd_limited": closed | (cause == accounting.STALLED),
-        "sndbuf_limited": cause == accounting.SEND_BUFFER,
+    parts = _Parts(spans, flow, missed)
+    return {
+        number: parts.judged(position, number, vantage[position], float(missed[position]))
+        for position, number in enumerate(flow.tolist())
     }
-    return {name: float(length[rows].sum()) / total_s for name, rows in which.items()}
+
+
+class _Parts:
+    """Every cause's part in every flow.
+
+    Arrays have a value a part, those that begin with `span_` a value a span, those with `flow_` a value a flow.
+    """
+
+    def __init__(self, spans: pl.DataFrame, flow: Ints, missed: Floats) -> None:
+        number = spans["flow"].to_numpy().astype(np.int64)
+        self.span_start, self.span_end = spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()
+        self.span_length: Floats = (self.span_end - self.span_start) / 1e9
+        self.span_bytes = spans["bytes"].to_numpy()
+        self.span_frame = spans["frame"].cast(pl.Int64).fill_null(-1).to_numpy()
+        self.span_rule = spans["rule"].to_list()
+        owner = np.searchsorted(flow, number)
+        self.flow_begin, self.flow_end = np.searchsorted(number, flow), np.searchsorted(number, flow, "right")
+        cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
+        self.flow_missed = missed > CAPTURE_LOSS
+        self.span_cause = np.where(self.flow_missed[owner] & np.isin(cause, _RESTS), _UNKNOWN, cause)
+        self.flow_seconds: Floats = summed(self.span_length, owner, len(flow))
+        self.flow_kernel = self._kernel(spans, owner)
+        # spans of a flow and cause together, in order of time
+        order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
+        key = (owner * len(CAUSES) + self.span_cause)[order]
+        opening = np.flatnonzero(np.append(True, key[1:] != key[:-1])[: len(key)])
+        part = np.zeros(len(key), np.int64)
+        part[opening[1:]] = 1
+        part = np.cumsum(part)
+        self._order, self._opening = order, np.append(opening, len(key))
+        self.cause = key[opening] % len(CAUSES)
+        self.seconds: Floats = summed(self.span_length[order], part, len(opening))
+        self.bytes: Floats = summed(self.span_bytes[order], part, len(opening))
+        broken = self.span_start[order][1:] > self.span_end[order][:-1]
+        inner = part[1:] == part[:-1]
+        self.stretches: Ints = 1 + np.bincount(part[1:][broken & inner], minlength=len(opening))
+        ranked = np.lexsort((np.arange(len(key)), -self.span_length[order], part))
+        self.longest: Ints = order[ranked[opening]]
+        self.flow_parts = np.searchsorted(key[opening] // len(CAUSES), np.arange(len(flow) + 1))
+
+    def judged(self, position: int, number: int, vantage: str, missed: float) -> Diagnosis:
+        """The diagnosis of the flow at this position."""
+        total_s = float(self.flow_seconds[position])
+        if total_s <= 0:
+            text = "The flow carried data at one instant only; there is no time to account for."
+            return Diagnosis(number, UNKNOWN, "unknown", text, REMEDIES[UNKNOWN], 0.0)
+        parts = range(int(self.flow_parts[position]), int(self.flow_parts[position + 1]))
+        costs = self._costs(position, parts)
+        place = PLACE.get(vantage, PLACE["unknown"])
+        withheld = f"the capture missed {missed:.1%} of the data" if self.flow_missed[position] else None
+        found = sorted(
+            (self._cause(part, total_s, costs, place, withheld) for part in parts), key=lambda c: (-c.seconds, c.cause)
+        )
+        primary = self._primary(found, parts)
+        share = next(c.time_share for c in found if c.cause == primary)
+        confidence = DIRECTNESS[primary] * place * (1.0 if share >= 0.5 else 0.5)
+        shown = [c for c in found if c.time_share >= LEAST_SHARE] or found[:1]
+        text = f"in {share:.0%} of the time {SENTENCES[primary]}."
+        text = text.capitalize() if primary == UNKNOWN else f"{WHO[primary].capitalize()}: {text}"
+        if withheld:
+            text += f" T{withheld[1:]}: nothing that rests on losses is claimed."
+        kernel = {name: float(share[position]) for name, share in self.flow_kernel.items()}
+        return Diagnosis(number, primary, WHO[primary], text, REMEDIES[primary], confidence, shown, kernel)
+
+    def _costs(self, position: int, parts: range) -> dict[str, Cost]:
+        """What the causes of a flow cost; one cause alone has nothing to be compared with, but a ceiling."""
+        if len(parts) == 1 and CAUSES[self.cause[parts[0]]] not in CEILINGS:
+            return {}
+        rows = slice(self.flow_begin[position], self.flow_end[position])
+        return accounted(
+            {
+                "start_ns": self.span_start[rows],
+                "end_ns": self.span_end[rows],
+                "bytes": self.span_bytes[rows],
+                "cause": _NAMES[self.span_cause[rows]],
+            }
+        )
+
+    def _cause(self, part: int, total_s: float, costs: dict[str, Cost], place: float, withheld: str | None) -> Cause:
+        name, seconds, longest = CAUSES[self.cause[part]], float(self.seconds[part]), int(self.longest[part])
+        stretches = int(self.stretches[part])
+        rule = withheld if withheld and self.cause[part] == _UNKNOWN else self.span_rule[longest]
+        texts = [
+            f"{seconds:.3g} s in {stretches} {'stretch' if stretches == 1 else 'stretches'}; "
+            f"{rule} for {self.span_length[longest]:.3g} s at most"
+        ]
+        own = self.span_frame[self._order[self._opening[part] : self._opening[part + 1]]].tolist()
+        frames = [n for n in dict.fromkeys(own) if n >= 0]
+        if frames:
+            more = f" and {len(frames) - FRAMES} more" if len(frames) > FRAMES else ""
+            named = ", ".join(str(frame) for frame in frames[:FRAMES])
+            texts.append(f"frame{'s' if len(frames) > 1 else ''} {named}{more}")
+        where = int(self.span_start[longest]), int(self.span_end[longest])
+        sure = DIRECTNESS[name] * place
+        return Cause(name, seconds / total_s, seconds, costs.get(name), sure, frames[:FRAMES], texts, where)
+
+    def _primary(self, found: list[Cause], parts: range) -> str:
+        """The cause named, by the rule of the module."""
+        first = found[0].cause
+        if first not in CEILINGS:
+            return first
+        disturbed = [c for c in found if c.cause in DISTURBANCES]
+        ceiling = self._rate(parts, (first,))
+        whole = self._rate(parts, (first, *DISTURBANCES))
+        if disturbed and ceiling > 0 and 1 - whole / ceiling > BELOW:
+            return disturbed[0].cause
+        return first
+
+    def _rate(self, parts: range, names: tuple[str, ...]) -> float:
+        """Bits per second in the time of some causes."""
+        own = [part for part in parts if CAUSES[self.cause[part]] in names]
+        seconds = float(self.seconds[own].sum())
+        return 8 * float(self.bytes[own].sum()) / seconds if seconds > 0 else 0.0
+
+    def _kernel(self, spans: pl.DataFrame, owner: Ints) -> dict[str, Floats]:
+        """Shares of the time as TCP_INFO counts them: tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited.
+
+        The kernel asks what the next segment waits for, not what has made the window small: a full window counts as the
+        receiver's whatever the cause named here, unless the congestion window was smaller still (a timer's silence).
+        """
+        timeout, stalled, buffer = (self.span_cause == CAUSES.index(name) for name in (TIMEOUT, STALLED, SEND_BUFFER))
+        idle = (self.span_cause == CAUSES.index(APPLICATION)) & (spans["rule"] == IDLE).to_numpy()
+        closed = spans["window_full"].to_numpy() & ~timeout & ~spans["waited"].to_numpy()
+        total = np.maximum(self.flow_seconds, 1e-9)
+        return {
+            name: summed(self.span_length[rows], owner[rows], len(total)) / total
+            for name, rows in {"busy": ~idle, "rwnd_limited": closed | stalled, "sndbuf_limited": buffer}.items()
+        }
+
+
+_NAMES = np.array(CAUSES, dtype=object)
+
+_UNKNOWN = CAUSES.index(UNKNOWN)
+
+_RESTS = [CAUSES.index(name) for name in (*DISTURBANCES, BOTTLENECK)]
+"""Causes that rest on losses, or on what looks like them."""

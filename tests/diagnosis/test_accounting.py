@@ -10,7 +10,7 @@ import pytest
 
 import tcpfit
 from tcpfit.diagnosis import account, diagnose
-from tcpfit.diagnosis.accounting import CAUSES
+from tcpfit.diagnosis.causes import CAUSES
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample-traces"

@@ -6,29 +6,37 @@ import json
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 from click.testing import CliRunner
 from tcpfit.cli.main import main
 
-from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, judge
+from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, Diagnosis, judge
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
 S = 10**9
 
 
-def spans(*rows: tuple[float, str, float]) -> dict[str, np.ndarray]:
+def spans(*rows: tuple[float, str, float]) -> pl.DataFrame:
+    """Spans of flow 0 one after the other: seconds, cause, bytes."""
     ends = np.cumsum([round(seconds * S) for seconds, _, _ in rows])
-    none = np.zeros(len(rows), bool)
-    return {
-        "start_ns": np.concatenate(([0], ends[:-1])),
-        "end_ns": ends,
-        "cause": np.array([cause for _, cause, _ in rows], dtype=object),
-        "rule": np.array(["a rule"] * len(rows), dtype=object),
-        "frame": np.full(len(rows), -1),
-        "bytes": np.array([moved for _, _, moved in rows], dtype=float),
-        "window_full": none,
-        "waited": none,
-    }
+    return pl.DataFrame(
+        {
+            "flow": [0] * len(rows),
+            "start_ns": np.concatenate(([0], ends[:-1])),
+            "end_ns": ends,
+            "cause": [cause for _, cause, _ in rows],
+            "rule": ["a rule"] * len(rows),
+            "frame": pl.Series([None] * len(rows), dtype=pl.UInt64),
+            "bytes": [float(moved) for _, _, moved in rows],
+            "window_full": [False] * len(rows),
+            "waited": [False] * len(rows),
+        }
+    )
+
+
+def judged(*rows: tuple[float, str, float]) -> Diagnosis:
+    return judge(spans(*rows), np.array([0]), ["sender"], np.array([0.0]))[0]
 
 
 @pytest.mark.parametrize(
@@ -45,7 +53,7 @@ def spans(*rows: tuple[float, str, float]) -> dict[str, np.ndarray]:
     ],
 )
 def test_primary(rows, primary):
-    assert judge(0, spans(*rows), "sender", 0.0).primary == primary
+    assert judged(*rows).primary == primary
 
 
 def test_every_cause_has_its_words():

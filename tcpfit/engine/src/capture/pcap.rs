@@ -6,6 +6,8 @@ use super::record::{Place, Record, Step, MAX_RECORD};
 use crate::segment::Direction;
 
 const FILE_HEADER: usize = 24;
+/// What record headers of every variant begin with: seconds, fraction, captured and original length.
+const RECORD_HEADER: usize = 16;
 
 pub struct Pcap {
     variant: PcapVariant,
@@ -41,21 +43,21 @@ impl Pcap {
     pub fn step(&self, block: &mut Block) -> Step {
         let header = self.header;
         let bytes = block.peek(header);
-        let Some(fields) = bytes.get(..header) else {
+        let Some((fields, _)) = bytes.split_first_chunk().filter(|_| bytes.len() >= header) else {
             return Step::short(bytes.len(), header, "record header");
         };
         let variant = self.variant;
-        let captured = variant.u32(fields, 8) as usize;
+        let [seconds, fraction, captured, wire_len] = variant.words(fields);
+        let captured = captured as usize;
         if captured > MAX_RECORD {
             return Step::Damaged(format!(
                 "record length {captured} is beyond {MAX_RECORD}, the capture is damaged"
             ));
         }
-        let fraction = i64::from(variant.u32(fields, 4));
+        let fraction = i64::from(fraction);
         let nanoseconds = if variant.nanoseconds { fraction } else { fraction * 1000 };
-        let time_ns = i64::from(variant.u32(fields, 0)) * 1_000_000_000 + nanoseconds;
-        let wire_len = variant.u32(fields, 12);
-        let direction = match variant.modified.then(|| fields[22]) {
+        let time_ns = i64::from(seconds) * 1_000_000_000 + nanoseconds;
+        let direction = match variant.modified.then(|| bytes[22]) {
             Some(0) => Direction::Inbound,
             Some(4) => Direction::Outbound,
             _ => Direction::Unknown,
@@ -80,7 +82,20 @@ impl Pcap {
 }
 
 impl PcapVariant {
+    /// The words of a record header at once: one question for the byte order.
     #[inline]
+    fn words(self, fields: &[u8; RECORD_HEADER]) -> [u32; 4] {
+        let mut words = [0; 4];
+        for (word, bytes) in words.iter_mut().zip(fields.as_chunks().0) {
+            *word = u32::from_le_bytes(*bytes);
+        }
+        if self.big_endian {
+            words.map(u32::swap_bytes)
+        } else {
+            words
+        }
+    }
+
     fn u32(self, bytes: &[u8], at: usize) -> u32 {
         let field = [bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]];
         if self.big_endian {

@@ -395,6 +395,11 @@ impl Fates {
         });
     }
 
+    /// Nothing waits for evidence.
+    pub fn is_settled(&self) -> bool {
+        self.waiting.is_empty() && self.ledger.is_empty()
+    }
+
     /// Settles the units whose evidence is in at `now_ns`, then gives out losses in sending order. Every transmission
     /// before the returned time has its fate; `open_ns` is the time of the oldest one still outstanding.
     pub fn settle(

@@ -44,7 +44,7 @@ pub struct Late {
 #[derive(Clone, Debug)]
 pub struct Reordering {
     flow: u32,
-    open: Option<Open>,
+    open: Option<Box<Open>>,
     /// At the sender: late segments that were sent once, until the fate of those sent before them is known.
     pending: Vec<Seen>,
     /// At the sender: segments that were sent again and came after later ones, whichever copy it was.
@@ -86,6 +86,11 @@ impl Reordering {
         }
     }
 
+    /// Nothing waits for evidence.
+    pub fn is_settled(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     pub fn on_late(&mut self, late: Late, rtt_s: f64, flight: f64, sink: &mut dyn Sink) {
         self.segments += u64::from(late.segments);
         if late.confidence < AMBIGUOUS {
@@ -121,11 +126,11 @@ impl Reordering {
             _ => {
                 self.close(sink);
                 self.events += 1;
-                self.open = Some(Open {
+                self.open = Some(Box::new(Open {
                     first: late,
                     last: late,
                     depth: late.segments,
-                });
+                }));
             }
         }
     }

@@ -123,6 +123,8 @@ pub struct Connection {
     /// Numbers of the hosts at the ends, in the owner's table.
     pub hosts: [Option<u32>; 2],
     ends: [End; 2],
+    /// Shift of the window field that each end sends, where the SYNs leave no other.
+    shifts: [Option<u8>; 2],
     /// End that sent the SYN, if it was seen.
     client: Option<usize>,
     synack_seen: bool,
@@ -130,6 +132,8 @@ pub struct Connection {
     held_back: Vec<Segment>,
     pub last_ns: i64,
     reset: bool,
+    /// It has closed, and its owner keeps it for late packets.
+    pub lingers: bool,
 }
 
 impl Connection {
@@ -143,17 +147,36 @@ impl Connection {
             number,
             hosts: [None, None],
             ends: [end(first.src, first.sport), end(first.dst, first.dport)],
+            shifts: [None, None],
             client: None,
             synack_seen: false,
             position: None,
             held_back: Vec::new(),
             last_ns: first.time_ns,
             reset: false,
+            lingers: false,
         }
     }
 
+    /// The end that sent a segment of this connection.
+    #[inline]
     pub fn end_of(&self, segment: &Segment) -> usize {
-        usize::from(!(segment.src == self.ends[0].address && segment.sport == self.ends[0].port))
+        usize::from(!(segment.sport == self.ends[0].port && segment.src == self.ends[0].address))
+    }
+
+    /// The segment is between the connection's two ends.
+    #[inline]
+    pub fn joins(&self, segment: &Segment) -> bool {
+        let from = self.end_of(segment);
+        let (src, dst) = (&self.ends[from], &self.ends[1 - from]);
+        (src.port, dst.port) == (segment.sport, segment.dport)
+            && src.address == segment.src
+            && dst.address == segment.dst
+    }
+
+    /// Address and port of each end.
+    pub fn names(&self) -> [(Address, u16); 2] {
+        [0, 1].map(|end: usize| (self.ends[end].address, self.ends[end].port))
     }
 
     /// Both ends have said that they are done.
@@ -161,11 +184,8 @@ impl Connection {
         self.reset || (self.ends[0].fin && self.ends[1].fin)
     }
 
-    /// A SYN that opens another connection between the same ends: another initial sequence number.
+    /// The segment is a SYN that opens another connection between the same ends: another initial sequence number.
     pub fn is_reused_by(&self, segment: &Segment) -> bool {
-        if !segment.has(flags::SYN) {
-            return false;
-        }
         let end = &self.ends[self.end_of(segment)];
         if segment.has(flags::ACK) {
             // the SYN comes first, unless its direction is not in the capture
@@ -191,21 +211,19 @@ impl Connection {
     }
 
     /// End at the capture point, once the handshake or the first packets have told.
-    pub fn local_address(&self) -> Option<Address> {
-        Some(self.ends[self.position?.local_end()?].address)
+    pub fn local_end(&self) -> Option<usize> {
+        self.position?.local_end()
     }
 
-    /// Ends whose identifications count the connection's packets, as far as seen.
-    pub fn counting(&self) -> impl Iterator<Item = Address> + '_ {
-        let counts = |end: &&End| end.direction.as_ref().is_some_and(|flow| flow.arrivals.counts());
-        self.ends.iter().filter(counts).map(|end| end.address)
+    /// The end's identifications count the connection's packets, as far as seen.
+    pub fn counts(&self, end: usize) -> bool {
+        let flow = self.ends[end].direction.as_ref();
+        flow.is_some_and(|flow| flow.arrivals.counts())
     }
 
-    /// What other connections have shown of the hosts.
-    pub fn trust(&mut self, counts: impl Fn(&Address) -> bool) {
-        for end in &mut self.ends {
-            end.counts = counts(&end.address);
-        }
+    /// Other connections have shown that the identifications of the host at that end count a connection's packets.
+    pub fn trust(&mut self, end: usize) {
+        self.ends[end].counts = true;
     }
 
     /// The identifications of that end count packets of other connections too.
@@ -237,9 +255,10 @@ impl Connection {
         }
     }
 
-    pub fn push(&mut self, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+    /// Takes the next segment, which `end` sent.
+    #[inline]
+    pub fn push(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.last_ns = self.last_ns.max(segment.time_ns);
-        let end = self.end_of(segment);
         self.ends[end].seen = true;
         if let Some((tsval, _)) = segment.options.timestamps {
             self.ends[end].stamps.learn(tsval, segment.time_ns);
@@ -286,6 +305,7 @@ impl Connection {
         } else {
             self.client = Some(end);
         }
+        self.shifts = [0, 1].map(|end| self.offered_scales(end).exact());
         self.ends[end].before_data(segment);
         let end = &mut self.ends[end];
         if again && since_s > SYN_TIMER_S && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
@@ -463,11 +483,6 @@ impl Connection {
         )
     }
 
-    /// The shift, where the SYNs leave no other.
-    fn window_scale(&self, end: usize) -> Option<u8> {
-        self.offered_scales(end).exact()
-    }
-
     /// How marks are echoed; `None` if the handshake was not seen.
     fn feedback(&self) -> Option<Feedback> {
         let client = self.client?;
@@ -479,7 +494,7 @@ impl Connection {
 
     /// An ACK for the data of `data_end`.
     fn on_ack(&mut self, data_end: usize, segment: &Segment, sink: &mut dyn Sink) {
-        let scale = self.window_scale(1 - data_end);
+        let scale = self.shifts[1 - data_end];
         let window = &mut self.ends[1 - data_end].window;
         *window = Some(window.map_or((segment.window, segment.window), |(a, b)| {
             (a.min(segment.window), b.max(segment.window))

@@ -35,7 +35,7 @@ pub struct Flow {
     /// When the window opened again, as seen at the capture point.
     pub opened_ns: i64,
     /// The last FIN without data.
-    pub fin: Option<Passing>,
+    pub fin: Option<Box<Passing>>,
     pub zero_windows: u64,
     pub early: EarlyAcks,
     /// What is known of the receiver's window scale, where the SYNs do not say it.
@@ -148,7 +148,10 @@ impl Flow {
     /// A FIN without data. It takes a sequence number and is sent again like data (RFC 9293, 3.4), but is no data segment.
     pub fn on_fin(&mut self, passing: Passing, sink: &mut dyn Sink) {
         self.arrivals.on_fin(passing, &mut self.sender, sink);
-        let earlier = self.fin.replace(passing).filter(|fin| fin.left == passing.left);
+        let earlier = self
+            .fin
+            .replace(Box::new(passing))
+            .filter(|fin| fin.left == passing.left);
         let Some(earlier) = earlier.filter(|fin| passing.time_ns - fin.time_ns > FIN_COPY_NS) else {
             return;
         };

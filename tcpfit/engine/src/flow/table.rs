@@ -3,9 +3,11 @@
 use crate::flow::connection::{Connection, Numbers};
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
-use crate::segment::{Address, Segment};
-use hashbrown::HashMap;
+use crate::segment::{flags, Address, Segment};
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashTable};
 use std::collections::VecDeque;
+use std::hash::{BuildHasher, Hasher};
 
 /// A closed connection stays this long for late copies of its last segments (RFC 9293's 2 MSL is longer than needed here).
 const LINGER_NS: i64 = 10_000_000_000;
@@ -27,21 +29,17 @@ pub struct Settings {
     pub vantage: Option<Vantage>,
 }
 
-/// Addresses and ports, the lower end first, so that both directions have one key.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    addresses: [Address; 2],
-    ports: [u16; 2],
+/// Where a connection is. The table holds nothing else: the connection itself says whose it is, and it is needed anyway.
+#[derive(Clone, Copy)]
+struct Entry {
+    hash: u32,
+    slot: u32,
 }
 
-impl Key {
-    fn of(segment: &Segment) -> Self {
-        let (a, b) = ((segment.src, segment.sport), (segment.dst, segment.dport));
-        let (low, high) = if a <= b { (a, b) } else { (b, a) };
-        Self {
-            addresses: [low.0, high.0],
-            ports: [low.1, high.1],
-        }
+impl Entry {
+    /// The table takes the place from the low bits and its own mark from the highest.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash) << 32 | u64::from(hash)
     }
 }
 
@@ -78,19 +76,28 @@ pub struct Tracker {
     next_connection: u32,
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
+    index: HashTable<Entry>,
     // seeded: captures are untrusted input
-    index: HashMap<Key, u32, foldhash::fast::RandomState>,
-    /// Closed connections and when they may go.
-    closing: VecDeque<(i64, u32, Key, u32)>,
+    seed: RandomState,
+    /// Slot of the last segment's connection: segments come in trains.
+    latest: u32,
+    closing: VecDeque<Closing>,
     hosts: Hosts,
     next_sweep_ns: i64,
     clock: Clock,
 }
 
+/// A closed connection and when it may go.
+struct Closing {
+    due_ns: i64,
+    slot: u32,
+    number: u32,
+}
+
 /// What is known of hosts, by address; connections keep the numbers of theirs.
 #[derive(Default)]
 struct Hosts {
-    index: HashMap<Address, u32, foldhash::fast::RandomState>,
+    index: HashMap<Address, u32, RandomState>,
     list: Vec<Host>,
 }
 
@@ -112,10 +119,6 @@ impl Hosts {
     fn get(&self, address: &Address) -> Option<&Host> {
         self.list.get(*self.index.get(address)? as usize)
     }
-
-    fn get_mut(&mut self, address: &Address) -> Option<&mut Host> {
-        self.list.get_mut(*self.index.get(address)? as usize)
-    }
 }
 
 impl Default for Tracker {
@@ -134,7 +137,9 @@ impl Tracker {
             next_connection: 0,
             slots: Vec::new(),
             free: Vec::new(),
-            index: HashMap::default(),
+            index: HashTable::new(),
+            seed: RandomState::default(),
+            latest: 0,
             closing: VecDeque::new(),
             hosts: Hosts::default(),
             next_sweep_ns: i64::MIN,
@@ -155,7 +160,7 @@ impl Tracker {
     /// A segment whose time cannot be taken as it is, or waits for others.
     #[cold]
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        let slot = self.index.get(&Key::of(segment)).copied();
+        let slot = self.find(segment);
         let ahead_ns = slot.and_then(|slot| self.connection(slot)?.ahead_ns(segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
@@ -169,25 +174,28 @@ impl Tracker {
         self.clock.sentences()
     }
 
+    #[inline]
     fn follow(&mut self, segment: &Segment, sink: &mut impl Sink) {
         let now_ns = segment.time_ns;
-        self.settle_closed(now_ns, sink);
+        if self.closing.front().is_some_and(|first| first.due_ns <= now_ns) {
+            self.settle_closed(now_ns, sink);
+        }
         if now_ns >= self.next_sweep_ns {
             self.sweep(now_ns, sink);
         }
-        let key = Key::of(segment);
-        let slot = match self.index.get(&key) {
-            Some(&slot) if !self.connection(slot).is_some_and(|c| c.is_reused_by(segment)) => slot,
-            Some(&slot) => {
-                self.settle(slot, key, sink);
-                self.open(key, segment)
+        let handshake = segment.has(flags::SYN);
+        let slot = match self.find(segment) {
+            Some(slot) if !handshake || !self.connection(slot).is_some_and(|c| c.is_reused_by(segment)) => slot,
+            Some(slot) => {
+                self.settle(slot, sink);
+                self.open(segment)
             }
-            None => self.open(key, segment),
+            None => self.open(segment),
         };
+        self.latest = slot;
         let Some(connection) = self.slots[slot as usize].as_mut() else {
             return;
         };
-        let handshake = segment.has(crate::segment::flags::SYN);
         if !handshake && connection.needs_hint() {
             let hosts = &self.hosts;
             connection.hint(|address| hosts.get(address).is_some_and(|host| host.local > 0));
@@ -198,32 +206,73 @@ impl Tracker {
                 connection.share_counter(end);
             }
         }
-        let was_closed = connection.closed();
-        connection.push(segment, &mut self.numbers, sink);
-        if connection.closed() && !was_closed {
-            let number = connection.number;
-            let local = connection.local_address();
-            let counting: Vec<Address> = connection.counting().collect();
-            if let Some(host) = local.and_then(|address| self.hosts.get_mut(&address)) {
-                host.local += 1;
-            }
-            for address in counting {
-                if let Some(host) = self.hosts.get_mut(&address) {
-                    host.counts += 1;
-                }
-            }
-            self.closing.push_back((now_ns + LINGER_NS, slot, key, number));
+        connection.push(end, segment, &mut self.numbers, sink);
+        if connection.closed() && !connection.lingers {
+            self.linger(slot, now_ns);
         }
     }
 
+    /// Takes from a connection that has just closed what it shows of its hosts, and lets it wait for late packets.
+    #[cold]
+    fn linger(&mut self, slot: u32, now_ns: i64) {
+        let Some(connection) = self.slots[slot as usize].as_mut() else {
+            return;
+        };
+        connection.lingers = true;
+        for end in 0..2 {
+            if let Some(host) = connection.hosts[end].map(|number| &mut self.hosts.list[number as usize]) {
+                host.local += u32::from(connection.local_end() == Some(end));
+                host.counts += u32::from(connection.counts(end));
+            }
+        }
+        self.closing.push_back(Closing {
+            due_ns: now_ns + LINGER_NS,
+            slot,
+            number: connection.number,
+        });
+    }
+
+    #[inline]
     fn connection(&self, slot: u32) -> Option<&Connection> {
         self.slots.get(slot as usize)?.as_deref()
     }
 
-    fn open(&mut self, key: Key, segment: &Segment) -> u32 {
+    /// Slot of the segment's connection.
+    #[inline]
+    fn find(&self, segment: &Segment) -> Option<u32> {
+        let joins = |slot: u32| {
+            self.connection(slot)
+                .is_some_and(|connection| connection.joins(segment))
+        };
+        if joins(self.latest) {
+            return Some(self.latest);
+        }
+        let hash = self.hash((segment.src, segment.sport), (segment.dst, segment.dport));
+        let same = |entry: &Entry| entry.hash == hash && joins(entry.slot);
+        self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
+    }
+
+    /// The same for both directions.
+    #[inline]
+    fn hash(&self, a: (Address, u16), b: (Address, u16)) -> u32 {
+        let number = |(address, port)| (u128::from_ne_bytes(address), port);
+        let (a, b) = (number(a), number(b));
+        let (low, high) = if a <= b { (a, b) } else { (b, a) };
+        let mut hasher = self.seed.build_hasher();
+        hasher.write_u128(low.0);
+        hasher.write_u128(high.0);
+        hasher.write_u32(u32::from(low.1) << 16 | u32::from(high.1));
+        hasher.finish() as u32
+    }
+
+    fn open(&mut self, segment: &Segment) -> u32 {
         let mut connection = Box::new(Connection::new(self.next_connection, segment));
         connection.hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
-        connection.trust(|address| self.hosts.get(address).is_some_and(|host| host.counts > 1));
+        for end in 0..2 {
+            if connection.hosts[end].is_some_and(|number| self.hosts.list[number as usize].counts > 1) {
+                connection.trust(end);
+            }
+        }
         self.next_connection += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -235,45 +284,51 @@ impl Tracker {
                 (self.slots.len() - 1) as u32
             }
         };
-        self.index.insert(key, slot);
+        let hash = self.hash((segment.src, segment.sport), (segment.dst, segment.dport));
+        let entry = Entry { hash, slot };
+        self.index
+            .insert_unique(Entry::spread(hash), entry, |entry| Entry::spread(entry.hash));
         slot
     }
 
-    fn settle(&mut self, slot: u32, key: Key, sink: &mut dyn Sink) {
-        if let Some(mut connection) = self.slots[slot as usize].take() {
-            connection.finish(&mut self.numbers, sink);
-            self.index.remove(&key);
-            self.free.push(slot);
+    fn settle(&mut self, slot: u32, sink: &mut dyn Sink) {
+        let Some(mut connection) = self.slots[slot as usize].take() else {
+            return;
+        };
+        connection.finish(&mut self.numbers, sink);
+        let [a, b] = connection.names();
+        let hash = self.hash(a, b);
+        if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
+            entry.remove();
         }
+        self.free.push(slot);
     }
 
+    #[cold]
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        while let Some(&(due_ns, slot, key, number)) = self.closing.front() {
-            if due_ns > now_ns {
-                break;
-            }
+        while let Some(first) = self.closing.front().filter(|first| first.due_ns <= now_ns) {
+            let (slot, number) = (first.slot, first.number);
             self.closing.pop_front();
             if self.connection(slot).is_some_and(|c| c.number == number) {
-                self.settle(slot, key, sink);
+                self.settle(slot, sink);
             }
         }
     }
 
+    #[cold]
     fn sweep(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
-        let mut idle: Vec<(u32, u32, Key)> = Vec::new();
-        for (&key, &slot) in &self.index {
-            if let Some(c) = self
-                .connection(slot)
-                .filter(|c| c.last_ns.saturating_add(IDLE_NS) < now_ns)
-            {
-                idle.push((c.number, slot, key));
+        let mut idle: Vec<(u32, u32)> = Vec::new();
+        for (slot, connection) in (0..).zip(&self.slots) {
+            let is_idle = |c: &&Box<Connection>| c.last_ns.saturating_add(IDLE_NS) < now_ns;
+            if let Some(connection) = connection.as_ref().filter(is_idle) {
+                idle.push((connection.number, slot));
             }
         }
-        // in order of first packet: the hash table's own order differs from run to run
-        idle.sort_unstable_by_key(|&(number, ..)| number);
-        for (_, slot, key) in idle {
-            self.settle(slot, key, sink);
+        // in order of first packet, whatever slots were free then
+        idle.sort_unstable();
+        for (_, slot) in idle {
+            self.settle(slot, sink);
         }
     }
 

@@ -33,7 +33,10 @@ macro_rules! table {
 
             fn batch(rows: &[Self]) -> RecordBatch {
                 let columns: Vec<ArrayRef> = vec![
-                    $(<$kind as Value>::array(rows.iter().map(|$it| Option::<$kind>::from($value))),)+
+                    $(<$kind as Value>::array(rows.len(), |row| {
+                        let $it = &rows[row];
+                        Option::<$kind>::from($value)
+                    }),)+
                     $($($array(rows),)+)?
                 ];
                 RecordBatch::try_new(Self::schema(), columns).expect("columns follow the schema beside them")

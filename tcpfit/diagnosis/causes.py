@@ -1,0 +1,99 @@
+"""What can hold a flow: the causes, and the reasons for which the accounting gives a stretch of time to one."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import numpy as np
+
+APPLICATION = "application-limited"
+WINDOW = "receiver-window-limited"
+STALLED = "receiver-stalled"
+SEND_BUFFER = "send-buffer-limited"
+LOSS = "loss-limited"
+TIMEOUT = "timeout-limited"
+REORDERING = "reordering-limited"
+BOTTLENECK = "bottleneck-limited"
+SLOW_START = "slow-start-limited"
+UNKNOWN = "unknown"
+
+CAUSES = (
+    APPLICATION,
+    WINDOW,
+    STALLED,
+    SEND_BUFFER,
+    LOSS,
+    TIMEOUT,
+    REORDERING,
+    BOTTLENECK,
+    SLOW_START,
+    UNKNOWN,
+)
+
+IDLE = "nothing was outstanding"
+
+AFTER = "the window had not yet grown to a limit again"
+
+
+class Reason(IntEnum):
+    """Why a stretch of time is given to its cause: a rule of the accounting."""
+
+    ONE_WAY = 0
+    NO_WINDOW = 1
+    TIMER = 2
+    NEEDLESS_TIMER = 3
+    NEEDLESS_TIMER_LATE = 4
+    RECOVERY = 5
+    NEEDLESS_RECOVERY = 6
+    QUEUE_RECOVERY = 7
+    PAUSE = 8
+    BEFORE_PAUSE = 9
+    SHORT = 10
+    PATH_FULL = 11
+    PATH_FILLED = 12
+    WINDOW_FULL = 13
+    AFTER_LOSS = 14
+    AFTER_TIMEOUT = 15
+    AFTER_REORDERING = 16
+    AFTER_QUEUE_LOSS = 17
+    SLOW_START_AFTER_TIMEOUT = 18
+    FLAT = 19
+    GROWING = 20
+    NO_TIMER = 21
+    NO_LIMIT = 22
+
+
+_SAYS: dict[Reason, tuple[str, str]] = {
+    Reason.ONE_WAY: (UNKNOWN, "one direction is missing: no flight, no round trip"),
+    Reason.NO_WINDOW: (STALLED, "no window was advertised"),
+    Reason.TIMER: (TIMEOUT, "the retransmission timer ran"),
+    Reason.NEEDLESS_TIMER: (TIMEOUT, "the retransmission timer ran out though nothing was lost"),
+    Reason.NEEDLESS_TIMER_LATE: (REORDERING, "the retransmission timer ran out though nothing was lost"),
+    Reason.RECOVERY: (LOSS, "fast recovery"),
+    Reason.NEEDLESS_RECOVERY: (REORDERING, "fast recovery though nothing was lost"),
+    Reason.QUEUE_RECOVERY: (BOTTLENECK, "fast recovery from losses of a queue that the flow had filled"),
+    Reason.PAUSE: (APPLICATION, IDLE),
+    Reason.BEFORE_PAUSE: (APPLICATION, "all that the application had written was sent, and a pause followed"),
+    Reason.SHORT: (APPLICATION, "short segments, though the window has room"),
+    Reason.PATH_FULL: (BOTTLENECK, "a queue stood, and the rate was the path's"),
+    Reason.PATH_FILLED: (BOTTLENECK, "the flow had filled the path's queue"),
+    Reason.WINDOW_FULL: (WINDOW, "the advertised window was full"),
+    Reason.AFTER_LOSS: (LOSS, AFTER),
+    Reason.AFTER_TIMEOUT: (TIMEOUT, AFTER),
+    Reason.AFTER_REORDERING: (REORDERING, AFTER),
+    Reason.AFTER_QUEUE_LOSS: (BOTTLENECK, AFTER),
+    Reason.SLOW_START_AFTER_TIMEOUT: (TIMEOUT, "slow start after a timeout"),
+    Reason.FLAT: (SEND_BUFFER, "the flight does not grow, though the window has room"),
+    Reason.GROWING: (SLOW_START, "the window was still growing"),
+    Reason.NO_TIMER: (
+        UNKNOWN,
+        "data was outstanding for longer than a timer allows: the capture misses something",
+    ),
+    Reason.NO_LIMIT: (UNKNOWN, "no limit shows"),
+}
+
+CAUSE_OF = np.array([_SAYS[reason][0] for reason in Reason], dtype=object)
+"""The cause of every reason, by its number."""
+
+RULE_OF = np.array([_SAYS[reason][1] for reason in Reason], dtype=object)
+"""The rule of every reason in words, by its number."""

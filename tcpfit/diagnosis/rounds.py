@@ -1,0 +1,193 @@
+"""The rounds of all flows as stretches of time, and what each shows of the path and of the application."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.intervals import Floats, Ints
+
+Flags = NDArray[np.bool_]
+
+QUEUE = 0.25
+"""A queue stands where the round trip is so much above the least, relative to it."""
+
+SUSTAINED = 0.9
+"""Of the highest sustained rate: a round that reaches it was served at the path's rate."""
+
+ENOUGH_ACKED = 4.0
+"""Segments acknowledged in a round from which its rate means something."""
+
+PLATEAU = 5
+"""Rounds at the highest rate from which it is taken to be the path's."""
+
+MOST = 0.5
+"""Of the rounds at the highest rate: a queue stands in so many, or it is not the queue that bounds the rate."""
+
+FLAT_ROUNDS = 30
+"""Rounds without growth that show a send buffer (T-RAT: 30 flights)."""
+
+PAUSE = 0.1
+"""Of a round trip: a longer time with nothing outstanding is no delay of the host's, where it comes again and again."""
+
+OFTEN = 1 / 3
+"""Of the rounds: pauses after so many are the application's; rarer ones only if they last a round trip (T-RAT)."""
+
+WHOLE = 0.95
+"""Of a round: a window that was full for longer was full for all of it, but for the host's own delays."""
+
+ONE_DELAYED_ACK = 0.05
+"""Seconds that a delayed ACK adds to one sample of a round (Linux: 40 ms)."""
+
+MANY_SENT = 16.0
+"""Segments of a round in which one delayed ACK does not matter."""
+
+
+class Rounds:
+    """The rounds of the flows of an evidence, flow by flow.
+
+    Arrays have a value a round, those that begin with `flow_` a value a flow; `owner` is the position of a round's
+    flow. A round lasts from `start` to `until`, ns: a flow's rounds tile its time from `flow_first` to `flow_last`.
+    """
+
+    def __init__(self, evidence: Evidence) -> None:
+        flows, rows = evidence.flows, evidence.rounds
+        self.owner = rows.owner
+        self.flow_count: Ints = np.bincount(self.owner, minlength=len(evidence))
+        ends: Ints = np.cumsum(self.flow_count)
+        self.flow_begin: Ints = ends - self.flow_count
+        first, last = flows["first_ns"].to_numpy(), flows["last_ns"].to_numpy().copy()
+        # the first round begins the flow's time, whatever the capture missed; none begins before the one before it
+        begins = rows.frame["start_ns"].to_numpy().copy()
+        opening, closing = self.flow_begin[self.flow_count > 0], ends[self.flow_count > 0] - 1
+        begins[opening] = first[self.flow_count > 0]
+        order = pl.DataFrame({"owner": self.owner, "start": begins})
+        self.start: Ints = order.select(pl.col("start").cum_max().over("owner"))["start"].to_numpy()
+        idle, end = np.nan_to_num(rows.floats("idle_s")), rows.frame["end_ns"].to_numpy()
+        # all was acknowledged: closing the connection is none of the flow's time
+        over = closing[idle[closing] > 0]
+        last[self.owner[over]] = np.minimum(last[self.owner[over]], np.maximum(end[over], self.start[over] + 1))
+        self.flow_first, self.flow_last = first, last
+        self.until: Ints = np.append(self.start[1:], 0)
+        self.until[closing] = last[self.owner[closing]]
+        idle[closing] = 0.0
+        full = np.nan_to_num(rows.floats("window_full_s"))
+        full[closing] = 0.0  # nothing was left to send
+        self.idle, self.full = idle, full
+        self.position: Ints = np.arange(len(self.owner)) - self.flow_begin[self.owner]
+        self.flight = rows.floats("flight")
+        self.rtt = rows.floats("rtt_s")
+        self.acked = rows.floats("acked_bytes")
+        self.acks = rows.floats("acks")
+        self.sent = rows.floats("sent_segments")
+        self.lost = rows.floats("lost_segments")
+        self.resent = rows.floats("resent_segments")
+        phase = rows.frame["phase"].cast(pl.String)
+        self.open: Flags = (phase == "open").fill_null(False).to_numpy()
+        self.after_timeout: Flags = (phase == "loss").fill_null(False).to_numpy()
+        self.flow_least_s = evidence.column("rtt_min_s")
+        smss = evidence.column("smss_bytes")
+        self.flow_smss: Floats = np.maximum(np.where(np.isfinite(smss), smss, 1.0), 1.0)
+        mean = evidence.column("rtt_mean_s")
+        measured = np.isfinite(self.rtt)
+        self._trip: Floats = np.where(measured, self.rtt, np.where(np.isfinite(mean), mean, 1.0)[self.owner])
+
+    def __len__(self) -> int:
+        return len(self.owner)
+
+    @property
+    def smss(self) -> Floats:
+        """SMSS of each round's flow, bytes."""
+        smss: Floats = self.flow_smss[self.owner]
+        return smss
+
+    @cached_property
+    def idle_ns(self) -> Ints:
+        """Time of each round with nothing outstanding, at its end, but for the host's own delays."""
+        idle: Ints = np.minimum((1e9 * self.idle).astype(np.int64), self.until - self.start)
+        idle[idle < PAUSE * 1e9 * self._trip] = 0
+        return idle
+
+    @cached_property
+    def full_ns(self) -> Ints:
+        """Time of each round in which the advertised window had no room."""
+        lasted = self.until - self.start
+        full = np.minimum((1e9 * self.full).astype(np.int64), lasted)
+        whole: Ints = np.where(full > WHOLE * lasted, lasted, full)
+        return whole
+
+    @cached_property
+    def queued(self) -> Flags:
+        """Rounds in which the flow was served at the path's rate, a queue standing."""
+        active = np.maximum((self.until - self.start) / 1e9 - self.idle, 1e-9)
+        rate = 8 * self.acked / active
+        least = self.flow_least_s[self.owner]
+        told = (self.acked >= ENOUGH_ACKED * self.smss) & np.isfinite(least)
+        with np.errstate(invalid="ignore"):
+            excess = self.rtt - least
+            inflated = (excess >= QUEUE * least) & (self.acks >= ENOUGH_ACKED)
+            inflated &= (excess * self.acks > ONE_DELAYED_ACK) | (self.sent >= MANY_SENT)
+        # a round whose ACKs come in a burst has too high a rate: the highest that some rounds sustain
+        known = np.flatnonzero(told)
+        order = known[np.lexsort((rate[known], self.owner[known]))]
+        number = self._count(told)
+        some = number > 0
+        high = np.cumsum(number)[some] - np.minimum(np.maximum(PLATEAU, number[some] // 20), number[some])
+        capacity = np.full(len(number), np.inf)
+        capacity[some] = rate[order[high]]
+        fast = told & (rate >= SUSTAINED * capacity[self.owner])
+        of_flow = self._count(fast)
+        path = (of_flow >= PLATEAU) & (self._count(fast & inflated) >= MOST * of_flow)
+        queued: Flags = fast & path[self.owner]
+        return queued
+
+    @cached_property
+    def pauses(self) -> Flags:
+        """Rounds that a pause of the application follows."""
+        paused, rare = self.idle > PAUSE * self._trip, self.idle > self._trip
+        often = self._count(paused) / np.maximum(self.flow_count, 1) >= OFTEN
+        pauses: Flags = np.where(often[self.owner], paused, rare)
+        return pauses
+
+    @cached_property
+    def flat(self) -> Flags:
+        """Rounds of a flight that does not grow, without a loss: runs of 30 and more within a segment of each other; or
+        those at the largest flight, if they are 30 and a third of all, since a free window does not stay there."""
+        with np.errstate(invalid="ignore"):
+            quiet = (self.lost == 0) & (self.resent == 0) & (self.flight > 2) & (self.full == 0)
+            quiet &= self.acked > 0.8 * self.smss * self.sent
+        flat = np.zeros(len(self), np.bool_)
+        for flow in np.flatnonzero(self._count(quiet) >= FLAT_ROUNDS):
+            rows = slice(self.flow_begin[flow], self.flow_begin[flow] + self.flow_count[flow])
+            flat[rows] = _level(self.flight[rows], quiet[rows])
+        return flat
+
+    def _count(self, which: Flags) -> Ints:
+        """How many of these rounds each flow has."""
+        number: Ints = np.bincount(self.owner[which], minlength=len(self.flow_count))
+        return number
+
+
+def _level(flight: Floats, quiet: Flags) -> Flags:
+    """The flat ones of one flow's rounds."""
+    flat = np.zeros(len(flight), np.bool_)
+    values = [*np.where(quiet, flight, np.nan).tolist(), np.nan]
+    first = 0
+    low = high = 0.0
+    for k, value in enumerate(values):
+        if k > first and max(high, value) - min(low, value) <= 1 and value == value:
+            low, high = min(low, value), max(high, value)
+            continue
+        if k - first >= FLAT_ROUNDS:
+            flat[first:k] = True
+        first = k
+        low = high = value
+    at_top = quiet & (flight >= flight[quiet].max(initial=0.0) - 1)
+    if at_top.sum() >= max(FLAT_ROUNDS, OFTEN * len(flight)):
+        flat |= at_top
+    held: Flags = flat & quiet
+    return held
