@@ -39,7 +39,7 @@ class Comparison:
     def tied(self, best: int) -> NDArray[np.bool_]:
         """Which models the blocks cannot tell from the one at `best`: within two standard errors of the difference."""
         with np.errstate(invalid="ignore"):
-            close = self.difference <= DECIDED * self.difference_se
+            close: NDArray[np.bool_] = self.difference <= DECIDED * self.difference_se
         close[best] = True
         return close
 
@@ -50,7 +50,7 @@ class Comparison:
         """
         with np.errstate(invalid="ignore"):
             same = np.isfinite(self.difference) & (np.abs(log_ratio - log_ratio[best]) <= SAME)
-        return self.tied(best) | same
+        return np.asarray(self.tied(best) | same)
 
 
 def block_weights(seconds: Floats, segments: Floats) -> Floats:

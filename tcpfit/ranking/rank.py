@@ -327,7 +327,8 @@ def _facts(
     s = {name: total[:, i] for i, name in enumerate(SUMS)}
     confidence, decrease = floats(family["confidence"]), floats(family["decrease"])
     names, sacks = family["family"].cast(pl.String).to_list(), evidence.flows["sack_permitted"].to_list()
-    sent = evidence.column("sent_segments")
+    sent, felt = evidence.column("sent_segments"), evidence.column("loss_events")
+    marks = evidence.count(evidence.mark_responses)
 
     def of(array: Floats, i: int) -> float | None:
         return float(array[i]) if np.isfinite(array[i]) else None
@@ -358,6 +359,8 @@ def _facts(
             flatness=of(path.flatness, i),
             growth=of(path.growth, i),
             standing=of(path.standing, i),
+            whole_loss_events=float(np.nan_to_num(felt[i])),
+            marks=float(marks[i]),
         )
         for i in range(len(evidence))
     ]
