@@ -79,7 +79,7 @@ def diagnose(
                 capture, reader=reader, vantage=vantage, filter_=filter_, from_s=from_s, to_s=to_s, segments=True
             )
             analysis = whole.select(flows or whole.largest()[: 1 if many else top])
-            found = report(analysis, _span(whole, between))
+            found = report(analysis, _span(whole, between), whole)
             if form == "json":
                 documents.append(contract.capture_facts(whole) | {"flows": [report_facts(each) for each in found]})
             elif many:
