@@ -68,6 +68,8 @@ ratchet: $(VENV)/built
 docs: $(VENV)/tools
 	$(BIN)/python docs/make_tables.py
 	$(BIN)/python docs/make_compare.py
+	$(BIN)/python docs/make_findings.py
+	$(BIN)/python docs/make_causes.py
 	$(BIN)/python docs/models/make_values.py
 	$(BIN)/python docs/models/make_figures.py
 	$(BIN)/python docs/models/make_pages.py
