@@ -76,7 +76,10 @@ ratchet: $(VENV)/built
 # Pages that are made from the code.
 docs: $(VENV)/tools
 	$(BIN)/python docs/make_tables.py
+	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_compare.py
+	$(BIN)/python docs/make_findings.py
+	$(BIN)/python docs/make_causes.py
 	$(BIN)/python docs/models/make_values.py
 	$(BIN)/python docs/models/make_figures.py
 	$(BIN)/python docs/models/make_pages.py
