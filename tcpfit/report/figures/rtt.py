@@ -53,8 +53,8 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     """`samples` (t of the answer, ms, what, frame of the answer, of: the frame that it answers), `rounds` (t, ms),
     `least` (t, ms) and `handshake` (ms, a row or none); times in s from the start of the capture."""
     row, seen = flow_row(analysis, flow), packets(analysis, flow)
-    answers = _answers(seen, int(row["smss_bytes"] or 1))
-    both = [answers.with_columns(pl.col("ms") * 1e3)]
+    heard = answers(seen, int(row["smss_bytes"] or 1))
+    both = [heard.with_columns(pl.col("ms") * 1e3)]
     if row["vantage"] != "sender":
         both.append(_echoes(seen).with_columns(pl.col("ms") * 1e3))
     rounds = (
@@ -83,8 +83,8 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
 SAMPLE = pl.Schema({"t": pl.Float64(), "ms": pl.Float64(), "what": pl.String(), "frame": pl.Int64(), "of": pl.Int64()})
 
 
-def _answers(seen: Packets, smss: int) -> pl.DataFrame:
-    """A sample a cumulative ACK, in seconds under `ms`."""
+def answers(seen: Packets, smss: int) -> pl.DataFrame:
+    """A sample a cumulative ACK (columns `SAMPLE`), in seconds under `ms`."""
     sent = {name: seen.data[name].to_numpy() for name in ("t", "left", "right", "frame")}
     acks = thinning.steps(seen.acks.with_columns(pl.col("acked").cum_max()), "acked")
     if not len(sent["t"]) or not acks.height:
@@ -168,11 +168,11 @@ def describe(analysis: Analysis, flow: int) -> str:
     """Least, middle and mean round trip, the handshake's, and how many samples a delayed ACK made long."""
     row, seen = flow_row(analysis, flow), packets(analysis, flow)
     data(analysis, flow)
-    answers = _answers(seen, int(row["smss_bytes"] or 1))
-    delayed = answers.filter(pl.col("what") == "the ACK was delayed").height
-    text = f"Round-trip times: {words.plural(answers.height, 'sample')} from data to ACK"
-    if answers.height:
-        took = answers["ms"].to_numpy()
+    heard = answers(seen, int(row["smss_bytes"] or 1))
+    delayed = heard.filter(pl.col("what") == "the ACK was delayed").height
+    text = f"Round-trip times: {words.plural(heard.height, 'sample')} from data to ACK"
+    if heard.height:
+        took = heard["ms"].to_numpy()
         text += f", least {words.seconds(float(took.min()))}, middle {words.seconds(float(np.median(took)))}"
         text += f", most {words.seconds(float(took.max()))}; {delayed} of them made long by a delayed ACK"
     if row["rtt_mean_s"] is not None:
