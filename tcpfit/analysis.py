@@ -240,6 +240,17 @@ class Analysis:
         alone._reading = replace(self._reading, tables=tables)
         return alone
 
+    def anonymized(self, key: bytes) -> Analysis:
+        """The same capture with pseudonyms for all addresses, in every table and report: prefix-preserving, keyed.
+
+        Names of files stay. Raises InvalidParameter for a key of fewer than 16 bytes. See `tcpfit.anonymity`.
+        """
+        from tcpfit.anonymity import Pseudonyms
+
+        pseudonyms = Pseudonyms(key)
+        tables = {name: pseudonyms.in_table(table) for name, table in self._reading.tables.items()}
+        return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
+
     def plot(self, kind: str, flow: int | None = None, *, theme: str = "light") -> Any:
         """A figure of a flow, by default of the largest, as an Altair chart, which a notebook shows.
 
