@@ -174,6 +174,14 @@ def test_names_that_are_no_text(tmp_path):
     assert 2 == corpus.run([folder], tmp_path / "out", workers=1).unchanged
 
 
+def test_a_data_set_that_is_not_whole_is_left_alone(tmp_path):
+    path = capture(tmp_path / "one.pcap", 1)
+    corpus.run([path], tmp_path / "out", workers=1)
+    next((tmp_path / "out" / "events").iterdir()).unlink()
+    with pytest.raises(InvalidParameter, match="events/all.000-.*parquet: gone from the data set"):
+        corpus.run([path], tmp_path / "out", workers=1)
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     path = capture(tmp_path / "one.pcap", 1)
     with pytest.raises(InvalidParameter, match="not empty and no data set"):
