@@ -43,7 +43,7 @@ def pieces() -> list[tuple[str, bytes, list[bytes]]]:
 
 
 def make(folder: Path, count: int, sizes: tuple[int, ...] = PACKETS) -> None:
-    """Write so many captures; each begins in a second of its own."""
+    """Write so many captures, of the first so many packets of a sample; each begins in a second of its own."""
     sources = pieces()
     for number in range(count):
         order, head, records = sources[number % len(sources)]
@@ -96,20 +96,20 @@ def main() -> None:
     """Measure, and print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--captures", type=int, default=2000, help="of the corpus")
-    parser.add_argument("--small", type=int, default=400, help="captures to measure the overhead on")
+    parser.add_argument("--small", type=int, default=1000, help="captures of one packet, to measure the overhead on")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         many, small, start = folder / "many", folder / "small", folder / "start"
         for each in (many, small, start):
             each.mkdir()
-        make(start, 1, (40,))
-        make(small, arguments.small, (40,))
+        make(start, 1, (1,))
+        make(small, arguments.small, (1,))
         start_s = timed(start, folder / "start-out", 1)[1]
         run_s = timed(small, folder / "small-out", 1)[1] - start_s
         alone_s = analysed(small)
         analysis_ms, more_ms = (1000 * seconds / arguments.small for seconds in (alone_s, run_s - alone_s))
-        print(f"{arguments.small} small captures: {analysis_ms:.1f} ms of a processor each to analyse,", end=" ")
+        print(f"{arguments.small} captures of a packet: {analysis_ms:.1f} ms of a processor each to analyse,", end=" ")
         print(f"{more_ms:.1f} ms more in a run; {start_s:.1f} s for the run's start", flush=True)
 
         make(many, arguments.captures)
