@@ -68,7 +68,7 @@ def _intervals(table: pl.DataFrame, order: list[str], row: str, theme: str) -> A
     """Shares as points with intervals, a band a row, a colour and a shape each of what they are shares of."""
     alt = drawing.altair()
     kinds = [kind for kind in AXES if kind in table["of"].to_list()]
-    base = alt.Chart(drawing.named("shares", table))
+    base = drawing.source("shares", table)
     y = alt.Y(f"{row}:N", sort=order, title=None, axis=alt.Axis(labelLimit=240, grid=True))
     offset = alt.YOffset("of:N", sort=kinds)
     x = alt.X("share:Q", title="share", axis=alt.Axis(format="%"), scale=alt.Scale(domainMin=0))
@@ -116,7 +116,7 @@ def _predicted(document: dict[str, Any]) -> Figure | None:
         axis = alt.Axis(format="~s", tickCount=4, labelOverlap=True)
         panels = []
         for name in names:
-            base = alt.Chart(drawing.named("cells", table)).transform_filter(alt.datum.model == name)
+            base = drawing.source("cells", table).transform_filter(alt.datum.model == name)
             points = base.mark_point(filled=True, opacity=0.75, color=drawing.BLUE).encode(
                 alt.X("observed:Q", scale=scale, title="observed (bit/s)", axis=axis),
                 alt.Y("predicted:Q", scale=scale, title="predicted (bit/s)", axis=axis),
@@ -124,7 +124,7 @@ def _predicted(document: dict[str, Any]) -> Figure | None:
                 tooltip=[alt.Tooltip(f"{each}:Q", format=".3s") for each in ("observed", "predicted", "flows")],
             )
             same = (
-                alt.Chart(drawing.named("line", line))
+                drawing.source("line", line)
                 .mark_line(color=drawing.GREY, strokeDash=[5, 4])
                 .encode(alt.X("observed:Q", scale=scale), alt.Y("predicted:Q", scale=scale))
             )
@@ -172,11 +172,11 @@ def _residuals(document: dict[str, Any]) -> Figure | None:
         y = alt.Y("model:N", sort=order, title=None, axis=alt.Axis(labelLimit=200))
         scale = alt.Scale(domain=[-2, 2], clamp=True)
         x = alt.X("q50:Q", scale=scale, title="ln(predicted/observed)")
-        base = alt.Chart(drawing.named("quantiles", table))
+        base = drawing.source("quantiles", table)
         tooltip = ["model:N", "flows:Q", *(alt.Tooltip(f"q{q}:Q", title=f"{q} %") for q in (5, 25, 50, 75, 95))]
         zero = alt.Chart(alt.InlineData([{"zero": 0}])).mark_rule(color=drawing.GREY, strokeDash=[5, 4])
         dots = (
-            alt.Chart(drawing.named("bins", bins))
+            drawing.source("bins", bins)
             .mark_point(filled=True, shape="square", opacity=0.25, color=drawing.GREY)
             .encode(alt.X("ratio:Q", scale=scale), y, alt.Size("flows:Q", legend=None, scale=alt.Scale(range=[4, 150])))
         )
@@ -234,7 +234,7 @@ def _loss_law(document: dict[str, Any]) -> Figure | None:
         dashes = [[1, 0], [7, 3], [3, 3], [9, 3, 2, 3]][: len(of_models)]
         legend = alt.Legend(title="model", orient="right", symbolStrokeWidth=2)
         points = (
-            alt.Chart(drawing.named("cells", cells))
+            drawing.source("cells", cells)
             .mark_point(filled=True, opacity=0.7, color=drawing.BLUE)
             .encode(
                 x,
@@ -254,7 +254,7 @@ def _loss_law(document: dict[str, Any]) -> Figure | None:
             )
         )
         lines = (
-            alt.Chart(drawing.named("curves", curves))
+            drawing.source("curves", curves)
             .mark_line(strokeWidth=2)
             .encode(
                 x,
@@ -300,7 +300,7 @@ def _parameters(document: dict[str, Any]) -> Figure | None:
             heading = name + (f" ({units[name]})" if units[name] else "")
             note = f"and {zeros[name]:.0f} of 0" if zeros[name] else " "
             bars = (
-                alt.Chart(drawing.named("bins", table))
+                drawing.source("bins", table)
                 .transform_filter(alt.datum.parameter == name)
                 .mark_rect(color=drawing.BLUE)
                 .encode(
@@ -374,7 +374,7 @@ def _contrast(document: dict[str, Any]) -> Figure | None:
         )
         panels = []
         for kind in table["kind"].unique(maintain_order=True):
-            base = alt.Chart(drawing.named("rows", table)).transform_filter(alt.datum.kind == kind)
+            base = drawing.source("rows", table).transform_filter(alt.datum.kind == kind)
             y = alt.Y("what:N", sort=None, title=None, axis=alt.Axis(labelLimit=320))
             form = ".2f" if kind.startswith("ratio") else "+.0%"
             scale = alt.Scale(type="log", nice=False) if kind.startswith("ratio") else alt.Scale(zero=True)

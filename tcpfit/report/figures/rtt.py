@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 SAMPLES, ROUNDS, STRETCHES = 600, 200, 40
 """Most samples drawn, most rounds, and the stretches of time that have a least sample each."""
 
+RARE = 150
+"""Samples that are kept of those that look alike, however few they are among all."""
+
 DELAY_S = (0.030, 0.5)
 """What a delayed ACK adds."""
 
@@ -142,7 +145,7 @@ def _echoes(seen: Packets) -> pl.DataFrame:
 
 
 def _thinned(table: pl.DataFrame) -> pl.DataFrame:
-    parts = [thinning.line(part, "t", "ms", SAMPLES * part.height // table.height) for part in _sides(table)]
+    parts = [thinning.line(part, "t", "ms", max(SAMPLES * part.height // table.height, RARE)) for part in _sides(table)]
     return pl.concat(parts).sort("t", maintain_order=True) if parts else table
 
 

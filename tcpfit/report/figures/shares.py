@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcpfit.diagnosis.accounting import CAUSES, account
+from tcpfit.diagnosis.accounting import account
+from tcpfit.diagnosis.causes import CAUSES
 from tcpfit.report import words
 from tcpfit.report.figures import drawing
 from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle

@@ -5,6 +5,7 @@ use crate::flow::ack_delay::AckDelay;
 use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, CAPTURE_COPY_NS};
 use crate::flow::direction::{smss_of, EarlyAcks, Flow};
+use crate::flow::rare::Rare;
 use crate::flow::sender::Sender;
 use crate::flow::sequence::Unwrap;
 use crate::flow::stamp_clock::StampClock;
@@ -36,6 +37,9 @@ impl Numbers {
         self.next_flow - 1
     }
 }
+
+/// Address and port.
+pub type Name = (Address, u16);
 
 #[derive(Default)]
 struct End {
@@ -71,6 +75,13 @@ struct End {
 }
 
 impl End {
+    /// 0 if that is its name. In words, as addresses are written, for the processor to have them at once.
+    #[inline]
+    fn differs(&self, (address, port): Name) -> u64 {
+        let bits = u128::from_ne_bytes(self.address) ^ u128::from_ne_bytes(address);
+        bits as u64 | (bits >> 64) as u64 | u64::from(self.port ^ port)
+    }
+
     /// Remembers the identification of a packet before the flow begins: the counter runs through the handshake.
     fn before_data(&mut self, segment: &Segment) {
         if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
@@ -122,6 +133,9 @@ pub struct Connection {
     pub number: u32,
     /// Numbers of the hosts at the ends, in the owner's table.
     pub hosts: [Option<u32>; 2],
+    /// Identity of what is around the packets, and another of the direction that came second.
+    pub around: u32,
+    pub alias: Option<u32>,
     ends: [End; 2],
     /// Shift of the window field that each end sends, where the SYNs leave no other.
     shifts: [Option<u8>; 2],
@@ -146,6 +160,8 @@ impl Connection {
         Self {
             number,
             hosts: [None, None],
+            around: first.around,
+            alias: None,
             ends: [end(first.src, first.sport), end(first.dst, first.dport)],
             shifts: [None, None],
             client: None,
@@ -161,22 +177,39 @@ impl Connection {
     /// The end that sent a segment of this connection.
     #[inline]
     pub fn end_of(&self, segment: &Segment) -> usize {
-        usize::from(!(segment.sport == self.ends[0].port && segment.src == self.ends[0].address))
+        usize::from(self.ends[0].differs((segment.src, segment.sport)) != 0)
     }
 
-    /// The segment is between the connection's two ends.
+    /// The segment is between the connection's two ends, in the same VLANs and tunnels.
     #[inline]
     pub fn joins(&self, segment: &Segment) -> bool {
+        (segment.around == self.around || self.alias == Some(segment.around)) && self.is_between(segment)
+    }
+
+    #[inline]
+    fn is_between(&self, segment: &Segment) -> bool {
+        // no branch on the direction: nobody can predict it
         let from = self.end_of(segment);
-        let (src, dst) = (&self.ends[from], &self.ends[1 - from]);
-        (src.port, dst.port) == (segment.sport, segment.dport)
-            && src.address == segment.src
-            && dst.address == segment.dst
+        let src = self.ends[from].differs((segment.src, segment.sport));
+        src | self.ends[1 - from].differs((segment.dst, segment.dport)) == 0
+    }
+
+    /// The connection has closed: few packets will come, if any, so that what it holds in reserve is given back.
+    pub fn linger(&mut self) {
+        self.lingers = true;
+        for flow in self.ends.iter_mut().filter_map(|end| end.direction.as_mut()) {
+            flow.sender.shrink();
+        }
     }
 
     /// Address and port of each end.
-    pub fn names(&self) -> [(Address, u16); 2] {
+    pub fn names(&self) -> [Name; 2] {
         [0, 1].map(|end: usize| (self.ends[end].address, self.ends[end].port))
+    }
+
+    /// Nothing of the segment's sender is in the capture yet.
+    pub fn lacks(&self, segment: &Segment) -> bool {
+        self.alias.is_none() && self.is_between(segment) && !self.ends[self.end_of(segment)].seen
     }
 
     /// Both ends have said that they are done.
@@ -447,7 +480,7 @@ impl Connection {
         for id in self.ends[end].early_ids.into_iter().flatten() {
             arrivals.on_other(Some(id));
         }
-        let mut acks = AckDelay::default();
+        let mut acks: Rare<AckDelay> = Rare::new(number);
         if vantage != Vantage::Sender {
             acks.set_way(position.halves_s[end].unwrap_or(0.0));
         }

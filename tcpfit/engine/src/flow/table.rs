@@ -1,13 +1,13 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
-use crate::flow::connection::{Connection, Numbers};
+use crate::flow::connection::{Connection, Name, Numbers};
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher;
 
 /// A closed connection stays this long for late copies of its last segments (RFC 9293's 2 MSL is longer than needed here).
 const LINGER_NS: i64 = 10_000_000_000;
@@ -29,6 +29,9 @@ pub struct Settings {
     pub vantage: Option<Vantage>,
 }
 
+/// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
+const AROUNDS: usize = 8;
+
 /// Where a connection is. The table holds nothing else: the connection itself says whose it is, and it is needed anyway.
 #[derive(Clone, Copy)]
 struct Entry {
@@ -41,6 +44,41 @@ impl Entry {
     fn spread(hash: u32) -> u64 {
         u64::from(hash) << 32 | u64::from(hash)
     }
+}
+
+/// Hashes the ends of a connection, seeded because captures are untrusted input: a folded multiplication an end, as in
+/// foldhash, and their sum, so that both directions have one hash and nothing asks which it is.
+struct Seed([u64; 3]);
+
+impl Default for Seed {
+    fn default() -> Self {
+        let random = RandomState::default();
+        Self([0, 1, 2].map(|n: u64| random.hash_one(n)))
+    }
+}
+
+impl Seed {
+    #[inline]
+    fn hash(&self, a: Name, b: Name, around: u32) -> u32 {
+        let sum = self
+            .end(a)
+            .wrapping_add(self.end(b))
+            .wrapping_add(u64::from(around) << 32);
+        fold(sum ^ self.0[2], self.0[0] | 1) as u32
+    }
+
+    #[inline]
+    fn end(&self, (address, port): Name) -> u64 {
+        let address = u128::from_ne_bytes(address);
+        let (low, high) = (address as u64, (address >> 64) as u64);
+        fold(low ^ self.0[0] ^ u64::from(port) << 48, high ^ self.0[1])
+    }
+}
+
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// What connections have shown of a host.
@@ -77,12 +115,13 @@ pub struct Tracker {
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     index: HashTable<Entry>,
-    // seeded: captures are untrusted input
-    seed: RandomState,
+    seed: Seed,
     /// Slot of the last segment's connection: segments come in trains.
     latest: u32,
     closing: VecDeque<Closing>,
     hosts: Hosts,
+    /// Identities of what was around the latest connections, the newest last.
+    arounds: Vec<u32>,
     next_sweep_ns: i64,
     clock: Clock,
 }
@@ -138,10 +177,11 @@ impl Tracker {
             slots: Vec::new(),
             free: Vec::new(),
             index: HashTable::new(),
-            seed: RandomState::default(),
+            seed: Seed::default(),
             latest: 0,
             closing: VecDeque::new(),
             hosts: Hosts::default(),
+            arounds: Vec::new(),
             next_sweep_ns: i64::MIN,
             clock: Clock::default(),
         }
@@ -190,7 +230,7 @@ impl Tracker {
                 self.settle(slot, sink);
                 self.open(segment)
             }
-            None => self.open(segment),
+            None => self.other_way(segment).unwrap_or_else(|| self.open(segment)),
         };
         self.latest = slot;
         let Some(connection) = self.slots[slot as usize].as_mut() else {
@@ -218,7 +258,7 @@ impl Tracker {
         let Some(connection) = self.slots[slot as usize].as_mut() else {
             return;
         };
-        connection.lingers = true;
+        connection.linger();
         for end in 0..2 {
             if let Some(host) = connection.hosts[end].map(|number| &mut self.hosts.list[number as usize]) {
                 host.local += u32::from(connection.local_end() == Some(end));
@@ -237,6 +277,38 @@ impl Tracker {
         self.slots.get(slot as usize)?.as_deref()
     }
 
+    /// A connection whose other direction comes through another VLAN or tunnel: switches tag, and paths encapsulate, one
+    /// way only. It has not seen this direction yet.
+    fn other_way(&mut self, segment: &Segment) -> Option<u32> {
+        if segment.around == 0 && self.arounds.is_empty() {
+            return None;
+        }
+        let waits = |entry: &Entry| self.connection(entry.slot).is_some_and(|c| c.lacks(segment));
+        let slot = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
+            let hash = self
+                .seed
+                .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
+            let same = |entry: &Entry| entry.hash == hash && waits(entry);
+            self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
+        })?;
+        self.slots[slot as usize].as_mut()?.alias = Some(segment.around);
+        self.enter(slot, segment);
+        Some(slot)
+    }
+
+    /// The table's entry under the segment's name.
+    fn enter(&mut self, slot: u32, segment: &Segment) {
+        let hash = self.seed.hash(
+            (segment.src, segment.sport),
+            (segment.dst, segment.dport),
+            segment.around,
+        );
+        self.index
+            .insert_unique(Entry::spread(hash), Entry { hash, slot }, |entry| {
+                Entry::spread(entry.hash)
+            });
+    }
+
     /// Slot of the segment's connection.
     #[inline]
     fn find(&self, segment: &Segment) -> Option<u32> {
@@ -247,25 +319,23 @@ impl Tracker {
         if joins(self.latest) {
             return Some(self.latest);
         }
-        let hash = self.hash((segment.src, segment.sport), (segment.dst, segment.dport));
+        let hash = self.seed.hash(
+            (segment.src, segment.sport),
+            (segment.dst, segment.dport),
+            segment.around,
+        );
         let same = |entry: &Entry| entry.hash == hash && joins(entry.slot);
         self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
     }
 
-    /// The same for both directions.
-    #[inline]
-    fn hash(&self, a: (Address, u16), b: (Address, u16)) -> u32 {
-        let number = |(address, port)| (u128::from_ne_bytes(address), port);
-        let (a, b) = (number(a), number(b));
-        let (low, high) = if a <= b { (a, b) } else { (b, a) };
-        let mut hasher = self.seed.build_hasher();
-        hasher.write_u128(low.0);
-        hasher.write_u128(high.0);
-        hasher.write_u32(u32::from(low.1) << 16 | u32::from(high.1));
-        hasher.finish() as u32
-    }
-
     fn open(&mut self, segment: &Segment) -> u32 {
+        if segment.around != 0 {
+            self.arounds.retain(|&around| around != segment.around);
+            if self.arounds.len() == AROUNDS {
+                self.arounds.remove(0);
+            }
+            self.arounds.push(segment.around);
+        }
         let mut connection = Box::new(Connection::new(self.next_connection, segment));
         connection.hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
         for end in 0..2 {
@@ -284,10 +354,7 @@ impl Tracker {
                 (self.slots.len() - 1) as u32
             }
         };
-        let hash = self.hash((segment.src, segment.sport), (segment.dst, segment.dport));
-        let entry = Entry { hash, slot };
-        self.index
-            .insert_unique(Entry::spread(hash), entry, |entry| Entry::spread(entry.hash));
+        self.enter(slot, segment);
         slot
     }
 
@@ -297,9 +364,11 @@ impl Tracker {
         };
         connection.finish(&mut self.numbers, sink);
         let [a, b] = connection.names();
-        let hash = self.hash(a, b);
-        if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
-            entry.remove();
+        for around in [Some(connection.around), connection.alias].into_iter().flatten() {
+            let hash = self.seed.hash(a, b, around);
+            if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
+                entry.remove();
+            }
         }
         self.free.push(slot);
     }
