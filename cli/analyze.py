@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import options
+from . import options, pages
 from .errors import complain
 from .reading import Work, read
 
@@ -20,63 +20,41 @@ IN_MEMORY = 1 << 26
 
 
 @click.command(short_help="Analyse captures: parameters, ranking and verdict of every flow.")
-@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "jsonl", "csv"]),
-    default="table",
-    show_default=True,
-    help="What to print.",
-)
+@options.captures
+@options.form("table", "json", "jsonl", "csv")
 @click.option(
     "--output",
     type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Also write every table as Parquet, a folder a capture.",
 )
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Also write the report with figures as one HTML file; of several captures a folder of them.",
+)
 @options.flow("Only this flow, in full. Repeatable.")
-@click.option(
-    "--top",
-    type=click.IntRange(min=0),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="How many flows a capture the table lists.",
-)
-@click.option(
-    "--min-segments",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="Only flows with at least N data segments.",
-)
+@options.top(10, "How many flows a capture the table lists.", least=0)
+@options.min_segments
 @options.ranking
-@options.reader
-@options.vantage
-@options.selection
+@options.source
 def analyze(
     captures: tuple[str, ...],
     form: str,
     output: Path | None,
+    html: Path | None,
     flows: tuple[int, ...],
     top: int,
     min_segments: int,
-    models: str | None,
-    rule: str,
-    block: int | None,
-    fits: tuple[str, ...],
-    reader: str,
-    vantage: str | None,
-    filter_: str | None,
-    from_s: float | None,
-    to_s: float | None,
+    choices: dict[str, Any],
+    source: options.Source,
 ) -> int:
     """Analyse captures: pcap or pcapng, plain, gzip or zstd; - is standard input.
 
     \b
     tcpfit analyze capture.pcap.gz
-    tcpfit analyze capture.pcap --flow 3
+    tcpfit analyze capture.pcap --flow 3 --html flow-3.html
     tcpfit analyze *.pcapng --format csv > flows.csv
     tcpfit analyze big.pcap --from 1m30s --to 2m --output tables/
     tcpfit analyze receiver.pcap --vantage receiver --filter 'port 443'
@@ -84,19 +62,19 @@ def analyze(
     T counts from the first packet of each capture: 10, 2.5s, 250ms, 1m30s. Captures that cannot be read are named, the
     others are analysed all the same, and the exit status is 1.
     """
-    if captures.count("-") > 1:
-        raise click.UsageError("standard input ('-') can be given once")
-    choices = options.ranking_choices(models, rule, block, fits)
+    reports = [None] * len(captures) if html is None else pages.targets(captures, html, "--html")
     printer = _Printer(form, top=top, in_full=bool(flows))
     status = 0
-    for capture, folder in zip(captures, _folders(captures, output), strict=True):
+    for capture, folder, page in zip(captures, _folders(captures, output), reports, strict=True):
         with Work(capture) as work:
-            analysis = read(capture, reader=reader, vantage=vantage, filter_=filter_, from_s=from_s, to_s=to_s)
+            analysis = read(capture, source, segments=page is not None)
             if flows or min_segments:
                 analysis = analysis.select(flows or None, min_segments=min_segments)
             analysis = analysis.ranked_by(**choices)
             if folder is not None:
                 analysis.write_parquet(folder)
+            if page is not None:
+                pages.write(analysis, page, drawn=len(flows) or pages.FLOWS)
             printer.add(analysis)
         status |= work.status
     printer.close()
@@ -104,20 +82,8 @@ def analyze(
 
 
 def _folders(captures: tuple[str, ...], output: Path | None) -> list[Path | None]:
-    """A folder a capture below `output`, named after it; captures of the same name are numbered."""
-    if output is None:
-        return [None] * len(captures)
-    taken: set[str] = set()
-    folders: list[Path | None] = []
-    for capture in captures:
-        stem = "stdin" if capture == "-" else Path(capture).name.split(".pcap")[0].split(".cap")[0] or "capture"
-        name, number = stem, 1
-        while name in taken:
-            number += 1
-            name = f"{stem}-{number}"
-        taken.add(name)
-        folders.append(output / name)
-    return folders
+    """A folder a capture below `output`, named after it."""
+    return [None if output is None else output / name for name in pages.stems(captures)]
 
 
 class _Printer:

@@ -31,7 +31,7 @@ def annotate(capture: str, out: str, flows: tuple[int, ...], vantage: str | None
         from tcpfit.report import words
 
         annotation.writable(capture, out, force=force)  # refuse before the analysis, not after it
-        analysis = read(capture, reader="engine", vantage=vantage)
+        analysis = read(capture, options.Source(vantage=vantage))
         if flows:
             analysis = analysis.select(flows)
         done = annotation.annotate(analysis, capture, out, force=force)

@@ -21,14 +21,7 @@ if TYPE_CHECKING:
     "--against", type=click.Choice(["tshark"]), default="tshark", show_default=True, help="What to compare with."
 )
 @options.flow("Only this flow. Repeatable.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="What to print.",
-)
+@options.form("table", "json", "csv")
 @click.option("--all", "every", is_flag=True, help="Show every differing packet of every flow in the table.")
 @options.vantage
 def compare(capture: str, against: str, flows: tuple[int, ...], form: str, every: bool, vantage: str | None) -> int:
@@ -47,7 +40,7 @@ def compare(capture: str, against: str, flows: tuple[int, ...], form: str, every
         from tcpfit.comparison import compare as run
 
         check(capture)  # say so before the analysis, not after it
-        analysis = read(capture, reader="engine", vantage=vantage)
+        analysis = read(capture, options.Source(vantage=vantage))
         chosen = analysis.select(flows or None)
         _print(run(analysis, capture, flows=flows or None), chosen, form, every)
     return work.status

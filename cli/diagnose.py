@@ -16,19 +16,10 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Say why a flow was not faster, and what each cause cost.")
-@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What to print."
-)
+@options.captures
+@options.form("text", "json")
 @options.flow("Only this flow. Repeatable.")
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=3,
-    show_default=True,
-    metavar="N",
-    help="How many flows of a capture, the largest first; of several captures 1 each.",
-)
+@options.top(3, "How many flows of a capture, the largest first; of several captures 1 each.")
 @click.option(
     "--between",
     type=options.Duration(),
@@ -36,20 +27,14 @@ if TYPE_CHECKING:
     metavar="T1 T2",
     help="Account only for the time from T1 to T2; the rest is still read.",
 )
-@options.reader
-@options.vantage
-@options.selection
+@options.source
 def diagnose(
     captures: tuple[str, ...],
     form: str,
     flows: tuple[int, ...],
     top: int,
     between: tuple[float, float] | None,
-    reader: str,
-    vantage: str | None,
-    filter_: str | None,
-    from_s: float | None,
-    to_s: float | None,
+    source: options.Source,
 ) -> int:
     """Say what held a flow back: the sender, the network or the receiver, since when, and what it cost.
 
@@ -62,8 +47,6 @@ def diagnose(
     numbers and display filters for Wireshark. Several captures give a table, sorted by what the verdict's cause cost.
     T counts from the first packet of each capture.
     """
-    if captures.count("-") > 1:
-        raise click.UsageError("standard input ('-') can be given once")
     if between is not None and between[1] <= between[0]:
         raise click.UsageError("--between needs a T2 that is later than T1")
     status = 0
@@ -75,9 +58,7 @@ def diagnose(
             from tcpfit.diagnosis.table import report, report_facts
             from tcpfit.report import contract, diagnosed, terminal
 
-            whole = read(
-                capture, reader=reader, vantage=vantage, filter_=filter_, from_s=from_s, to_s=to_s, segments=True
-            )
+            whole = read(capture, source, segments=True)
             analysis = whole.select(flows or whole.largest()[: 1 if many else top])
             found = report(analysis, _span(whole, between), whole)
             if form == "json":

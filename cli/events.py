@@ -31,20 +31,11 @@ LINES_AT_A_TIME = 512
     help="Only events of this kind, e.g. loss or timeout. Repeatable.",
 )
 @click.option("--segments", is_flag=True, help="List the TCP segments instead of the events.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "jsonl", "csv", "parquet"]),
-    default="table",
-    show_default=True,
-    help="What to print; parquet needs --output.",
-)
+@options.form("table", "jsonl", "csv", "parquet", help="What to print; parquet needs --output.")
 @click.option(
     "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The file that parquet writes."
 )
-@options.reader
-@options.vantage
-@options.selection
+@options.source
 def events(
     capture: str,
     flows: tuple[int, ...],
@@ -52,11 +43,7 @@ def events(
     segments: bool,
     form: str,
     output: Path | None,
-    reader: str,
-    vantage: str | None,
-    filter_: str | None,
-    from_s: float | None,
-    to_s: float | None,
+    source: options.Source,
 ) -> int:
     """List the events of a capture in order of time: losses, recoveries, timeouts, reordering and the rest.
 
@@ -76,15 +63,7 @@ def events(
         rule = "--format parquet needs --output FILE" if output is None else "--output goes with --format parquet only"
         raise click.UsageError(rule)
     with Work(capture) as work:
-        analysis = read(
-            capture,
-            reader=reader,
-            vantage=vantage,
-            filter_=filter_,
-            from_s=from_s,
-            to_s=to_s,
-            segments=segments,
-        )
+        analysis = read(capture, source, segments=segments)
         if form != "table":
             for warning in analysis.warnings:
                 complain(f"{analysis.path}: {warning}")

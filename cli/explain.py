@@ -11,9 +11,7 @@ from .reading import Work, read
 @click.command(short_help="Explain a frame: its events, their rules and their evidence.")
 @click.argument("capture")
 @click.argument("frame", type=click.IntRange(min=1))
-@click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True, help="What to print."
-)
+@options.form("text", "json")
 @options.reader
 @options.vantage
 def explain(capture: str, frame: int, form: str, reader: str, vantage: str | None) -> int:
@@ -28,7 +26,7 @@ def explain(capture: str, frame: int, form: str, reader: str, vantage: str | Non
     with Work(capture) as work:
         from tcpfit.report import contract, explained, explanation, terminal
 
-        facts = explanation.explain(read(capture, reader=reader, vantage=vantage, segments=True), frame)
+        facts = explanation.explain(read(capture, options.Source(reader, vantage), segments=True), frame)
         if form == "json":
             click.echo(contract.dumps(facts))
         else:

@@ -18,15 +18,18 @@ from tcpfit.exceptions import PluginWarning
 
 from .analyze import analyze
 from .annotate import annotate
+from .batch import batch
 from .compare import compare
 from .diagnose import diagnose
 from .errors import complain, debugging, unexpected
 from .events import events
 from .explain import explain
 from .models import models
+from .plot import plot
 from .pooled import dynamics, pool
 from .predict import predict
 from .rank import rank
+from .report import report
 
 
 class Interrupted(click.ClickException):
@@ -58,8 +61,11 @@ def main() -> None:
     tcpfit analyze capture.pcap.gz
     tcpfit analyze *.pcapng --format csv > flows.csv
     tcpfit diagnose capture.pcap.gz
+    tcpfit report capture.pcap.gz -o report.html
+    tcpfit batch captures/ -o OUT
     tcpfit events capture.pcap.gz --kind loss
     tcpfit explain capture.pcap.gz 4711
+    tcpfit plot time-sequence capture.pcap.gz -o tsg.html
     tcpdump -i eth0 -s 128 -w - tcp | tcpfit analyze -
 
     Completion of commands and options: put the matching line into your shell's start file.
@@ -73,15 +79,18 @@ def main() -> None:
 
 main.add_command(analyze)
 main.add_command(annotate)
+main.add_command(batch)
 main.add_command(compare)
 main.add_command(dynamics)
 main.add_command(diagnose)
 main.add_command(events)
 main.add_command(explain)
 main.add_command(models)
+main.add_command(plot)
 main.add_command(pool)
 main.add_command(predict)
 main.add_command(rank)
+main.add_command(report)
 
 
 def run() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from typing import Any, TypeVar
 
 import click
@@ -16,7 +18,21 @@ VANTAGES = ("sender", "receiver", "middle")
 
 RULES = ("one-rtt", "window", "recovery-point")  # of tcpfit.parameters.RULES, which a help page does not load
 
+FIGURES = ("time-sequence", "window", "rtt", "rate", "ranking", "losses", "intervals", "shares", "stalls")
+"""Those of tcpfit.report.figures.KINDS, which a help page does not load."""
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Source:
+    """How captures are read, as `tcpfit.analyze` has it: the decoder, the vantage point, and which packets count."""
+
+    reader: str = READERS[0]
+    vantage: str | None = None
+    filter: str | None = None
+    from_s: float | None = None
+    to_s: float | None = None
 
 
 class Duration(click.ParamType[float]):
@@ -58,6 +74,44 @@ def model_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
     return [name for name in catalogue() if name.startswith(incomplete)]
 
 
+def captures(command: F) -> F:
+    """The argument CAPTURE..., standard input at most once among them."""
+    argument = click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True, callback=one_stdin)
+    return argument(command)
+
+
+def one_stdin(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Callback of an argument: standard input can be read once."""
+    if value.count("-") > 1:
+        raise click.UsageError("standard input ('-') can be given once")
+    return value
+
+
+def form(*choices: str, help: str = "What to print.") -> Callable[[F], F]:
+    """`--format`, given to the command as `form`; the first choice is the default."""
+    return click.option(
+        "--format", "form", type=click.Choice(choices), default=choices[0], show_default=True, help=help
+    )
+
+
+def top(default: int, help: str, least: int = 1) -> Callable[[F], F]:
+    """`--top N`: how many flows are shown."""
+    kind = click.IntRange(min=least)
+    return click.option("--top", type=kind, default=default, show_default=True, metavar="N", help=help)
+
+
+def min_segments(command: F) -> F:
+    """`--min-segments N`: which flows are large enough."""
+    option = click.option(
+        "--min-segments",
+        type=click.IntRange(min=0),
+        default=0,
+        metavar="N",
+        help="Only flows with at least N data segments.",
+    )
+    return option(command)
+
+
 def flow(help: str) -> Callable[[F], F]:
     """`--flow ID`, repeatable."""
     return click.option("--flow", "flows", type=int, metavar="ID", multiple=True, help=help)
@@ -81,9 +135,16 @@ def vantage(command: F) -> F:
     return option(command)
 
 
-def ranking(command: F) -> F:
-    """`--models`, `--rule`, `--block` and `--fit`: how flows are ranked."""
-    for option in (
+def ranking(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--models`, `--rule`, `--block` and `--fit`: how flows are ranked, given to the command as `choices`, which
+    `Analysis.ranked_by` takes."""
+
+    @wraps(command)
+    def chosen(*args: Any, models: str | None, rule: str, block: int | None, fits: tuple[str, ...], **rest: Any) -> Any:
+        return command(*args, choices=_ranking_choices(models, rule, block, fits), **rest)
+
+    return _with_options(
+        chosen,
         click.option(
             "--fit",
             "fits",
@@ -110,12 +171,10 @@ def ranking(command: F) -> F:
             shell_complete=model_names,
             help="Only these; NAME+PARAM has a measured parameter for a derived one, e.g. newreno-full+p_to.",
         ),
-    ):
-        command = option(command)
-    return command
+    )
 
 
-def ranking_choices(models: str | None, rule: str, block: int | None, fits: tuple[str, ...]) -> dict[str, Any]:
+def _ranking_choices(models: str | None, rule: str, block: int | None, fits: tuple[str, ...]) -> dict[str, Any]:
     """The arguments of `Analysis.ranked_by`; names that are none end the command before a capture is read."""
     names = None if models is None else [name for name in (part.strip() for part in models.split(",")) if name]
     if names is not None or fits:
@@ -132,14 +191,34 @@ def ranking_choices(models: str | None, rule: str, block: int | None, fits: tupl
     return {"models": names, "rule": rule, "block": block, "fit": fits}
 
 
-def selection(command: F) -> F:
-    """`--filter`, `--from` and `--to`: which packets count."""
-    for option in (
+def source(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--reader`, `--vantage`, `--filter`, `--from` and `--to`, given to the command as one `Source`."""
+
+    @wraps(command)
+    def read_so(
+        *args: Any,
+        reader: str,
+        vantage: str | None,
+        filter_: str | None,
+        from_s: float | None,
+        to_s: float | None,
+        **rest: Any,
+    ) -> Any:
+        return command(*args, source=Source(reader, vantage, filter_, from_s, to_s), **rest)
+
+    return _with_options(
+        read_so,
         click.option("--to", "to_s", type=Duration(), metavar="T", help="Leave out what is later than T."),
         click.option("--from", "from_s", type=Duration(), metavar="T", help="Leave out what is earlier than T."),
         click.option(
             "--filter", "filter_", metavar="EXPR", help="Only these flows, e.g. 'host 10.0.0.1 and port 443'."
         ),
-    ):
+        vantage,
+        reader,
+    )
+
+
+def _with_options(command: Callable[..., Any], *options: Callable[..., Any]) -> Callable[..., Any]:
+    for option in options:
         command = option(command)
     return command

@@ -8,13 +8,9 @@ from . import options
 from .errors import complain
 from .reading import Work, read
 
-FORMAT = click.option(
-    "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
-)
-
 
 @click.command(short_help="Pool flows: short ones by size, and models over all others.")
-@click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
+@options.captures
 @click.option(
     "--most",
     type=click.IntRange(min=1),
@@ -23,10 +19,9 @@ FORMAT = click.option(
     metavar="N",
     help="Segments of the largest short flow.",
 )
-@FORMAT
-@options.reader
-@options.vantage
-def pool(captures: tuple[str, ...], most: int, form: str, reader: str, vantage: str | None) -> int:
+@options.form("table", "json")
+@options.source
+def pool(captures: tuple[str, ...], most: int, form: str, source: options.Source) -> int:
     """Rank models over many flows of one or more captures.
 
     \b
@@ -40,7 +35,7 @@ def pool(captures: tuple[str, ...], most: int, form: str, reader: str, vantage: 
     analyses, status = [], 0
     for capture in captures:
         with Work(capture) as work:
-            analysis = read(capture, reader=reader, vantage=vantage)
+            analysis = read(capture, source)
             for warning in analysis.warnings:
                 complain(f"{capture}: {warning}")
             analyses.append(analysis)
@@ -72,11 +67,10 @@ def pool(captures: tuple[str, ...], most: int, form: str, reader: str, vantage: 
     show_default=True,
     help="What drives bohacek-dynamics: lost segments, as in the paper, or loss events.",
 )
-@FORMAT
-@options.reader
-@options.vantage
+@options.form("table", "json")
+@options.source
 def dynamics(
-    capture: str, flow: int | None, bin_s: float | None, losses: str, form: str, reader: str, vantage: str | None
+    capture: str, flow: int | None, bin_s: float | None, losses: str, form: str, source: options.Source
 ) -> int:
     """Drive bohacek-dynamics with a flow's losses and compare its bit rate over time with the observed one.
 
@@ -91,7 +85,7 @@ def dynamics(
         from tcpfit.ranking.dynamics import course
         from tcpfit.report import contract, pooled, terminal
 
-        analysis = read(capture, reader=reader, vantage=vantage)
+        analysis = read(capture, source)
         for warning in analysis.warnings:
             complain(f"{capture}: {warning}")
         largest = analysis.largest()

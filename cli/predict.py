@@ -55,7 +55,10 @@ UNITS = {"p": "1", "rtt": "s", "rto": "s", "b": "1", "w_max": "segments", "q": "
     help="What to print.",
 )
 @click.option(
-    "--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also draw: .html, .svg, .png."
+    "--plot",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Also draw: .html, .svg, .png, .pdf, .json.",
 )
 def predict(
     names: tuple[str, ...],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,50 +15,21 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Rank the models on every flow of captures, with every caveat.")
-@click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True)
+@options.captures
 @options.ranking
 @options.flow("Only this flow. Repeatable.")
-@click.option(
-    "--top",
-    type=click.IntRange(min=1),
-    default=10,
-    show_default=True,
-    metavar="N",
-    help="How many flows a capture the table shows.",
-)
-@click.option(
-    "--min-segments",
-    type=click.IntRange(min=0),
-    default=0,
-    metavar="N",
-    help="Only flows with at least N data segments.",
-)
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["table", "json", "csv"]),
-    default="table",
-    show_default=True,
-    help="What to print.",
-)
-@options.reader
-@options.vantage
-@options.selection
+@options.top(10, "How many flows a capture the table shows.")
+@options.min_segments
+@options.form("table", "json", "csv")
+@options.source
 def rank(
     captures: tuple[str, ...],
-    models: str | None,
-    rule: str,
-    block: int | None,
-    fits: tuple[str, ...],
+    choices: dict[str, Any],
     flows: tuple[int, ...],
     top: int,
     min_segments: int,
     form: str,
-    reader: str,
-    vantage: str | None,
-    filter_: str | None,
-    from_s: float | None,
-    to_s: float | None,
+    source: options.Source,
 ) -> int:
     """Rank the models on every flow: how far each is off, how sure the order is, and which assumptions fail.
 
@@ -71,14 +42,11 @@ def rank(
     off: predicted against observed rate of the steady part. block: error of a block that is predicted from the others.
     best: share of the block samples in which the model is best. Models that do not apply come last.
     """
-    if captures.count("-") > 1:
-        raise click.UsageError("standard input ('-') can be given once")
-    choices = options.ranking_choices(models, rule, block, fits)
     analyses: list[Analysis] = []
     status, first = 0, True
     for capture in captures:
         with Work(capture) as work:
-            analysis = read(capture, reader=reader, vantage=vantage, filter_=filter_, from_s=from_s, to_s=to_s)
+            analysis = read(capture, source)
             analysis = analysis.select(flows or None, min_segments=min_segments).ranked_by(**choices)
             if form == "json":
                 analyses.append(analysis)

@@ -19,28 +19,21 @@ if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
     from tcpfit.readers import Progress
 
+    from .options import Source
 
-def read(
-    capture: str,
-    *,
-    reader: str,
-    vantage: str | None,
-    filter_: str | None = None,
-    from_s: float | None = None,
-    to_s: float | None = None,
-    segments: bool = False,
-) -> Analysis:
+
+def read(capture: str, source: Source, *, segments: bool = False) -> Analysis:
     """Analyse a capture, with progress on standard error where that is a terminal."""
     from tcpfit.analysis import analyze
 
     with _progress(capture) as progress:
         return analyze(
             capture,
-            reader=reader,
-            vantage=vantage,
-            filter=filter_,
-            from_s=from_s,
-            to_s=to_s,
+            reader=source.reader,
+            vantage=source.vantage,
+            filter=source.filter,
+            from_s=source.from_s,
+            to_s=source.to_s,
             segments=segments,
             progress=progress,
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from tcpfit import schema
+from tcpfit.corpus import table as corpus
 from tcpfit.diagnosis.accounting import SPANS
 from tcpfit.diagnosis.silences import SILENCES
 from tcpfit.parameters.episodes import EPISODES
@@ -47,6 +48,18 @@ ABOUT = {
     "silences": "A row per flow and stall that events and rounds show, of `tcpfit.diagnosis.silences`.",
 }
 
+ABOUT_CORPUS = {
+    "captures": "A row per capture, whatever became of it.",
+    "labels": "A row per file and label.",
+    "flows": "A row per flow: `capture`, the columns of [flows](#flows), and:",
+    "events": "`capture`, and the columns of [events](#events).",
+    "parameters": "`capture`, and the columns of [parameters](#parameters).",
+    "rankings": "`capture`, and the columns of [ranking](#ranking).",
+    "verdicts": "`capture`, and the columns of [verdicts](#verdicts).",
+    "diagnoses": "A row per flow: what held it back.",
+    "causes": "A row per flow and cause.",
+}
+
 TABLES = dict(schema.TABLES) | {
     "parameters": PARAMETERS,
     "episodes": EPISODES,
@@ -76,13 +89,29 @@ this schema ({version}) in each file's metadata. Times are integer nanoseconds s
 null.
 """
 
+CORPUS = """
+## Corpora
+
+The tables of a data set that `tcpfit batch` writes ([corpora](corpora.md)). Every one has `capture` in front.
+"""
+
 
 def page() -> str:
     """The page's text."""
     parts = [HEAD.format(version=schema.SCHEMA_VERSION)]
     for name, columns in TABLES.items():
-        parts.append(f"\n## {name}\n\n{ABOUT[name]}\n\n| column | type | unit | meaning |\n| --- | --- | --- | --- |\n")
-        parts += [f"| `{c.name}` | {_dtype(c.dtype)} | {c.unit} | {_cell(c.meaning)} |\n" for c in columns]
+        parts.append(f"\n## {name}\n\n{ABOUT[name]}\n{_rows(columns)}")
+    parts.append(CORPUS)
+    known = {column for columns in TABLES.values() for column in columns} | {corpus.CAPTURE}
+    for name, columns in corpus.TABLES.items():
+        parts.append(f"\n### corpus: {name}\n\n{ABOUT_CORPUS[name]}\n")
+        parts.append(
+            _rows(
+                columns
+                if name in ("captures", "labels", "diagnoses", "causes")
+                else [column for column in columns if column not in known]
+            )
+        )
     parts.append("\n## Words\n")
     parts.append("\n### vantage\n\n" + _list(schema.VANTAGE.items()))
     parts.append("\n### feedback of ECN\n\n" + _list(schema.FEEDBACK.items()))
@@ -93,7 +122,14 @@ def page() -> str:
     named = ((name, f"{meaning} [{unit}]" if unit else meaning) for name, (unit, meaning) in NAMES.items())
     parts.append("\n### name of a parameter\n\n" + _list(named))
     parts.append("\n### state of a verdict\n\n" + _list(STATES.items()))
+    parts.append("\n### status of a capture of a corpus\n\n" + _list(corpus.STATUSES.items()))
     return "".join(parts)
+
+
+def _rows(columns: Iterable[schema.Column]) -> str:
+    """A table of columns; nothing where there are none."""
+    rows = [f"| `{c.name}` | {_dtype(c.dtype)} | {c.unit} | {_cell(c.meaning)} |\n" for c in columns]
+    return "".join(["\n| column | type | unit | meaning |\n| --- | --- | --- | --- |\n", *rows]) if rows else ""
 
 
 def _dtype(dtype: pl.DataType) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from tcpfit.exceptions import CaptureError, InvalidParameter, TcpfitError
 
 if TYPE_CHECKING:
-    from tcpfit.analysis import Analysis, analyze
+    from tcpfit.analysis import Analysis, analyze, load
     from tcpfit.ranking.across import rank
     from tcpfit.ranking.dynamics import course
     from tcpfit.ranking.short import rank_short, transfers
@@ -28,6 +28,7 @@ __all__ = [
     "__version__",
     "analyze",
     "course",
+    "load",
     "rank",
     "rank_short",
     "transfers",
@@ -37,6 +38,7 @@ _LAZY = {
     "Analysis": "tcpfit.analysis",
     "analyze": "tcpfit.analysis",
     "course": "tcpfit.ranking.dynamics",
+    "load": "tcpfit.analysis",
     "rank": "tcpfit.ranking.across",
     "rank_short": "tcpfit.ranking.short",
     "transfers": "tcpfit.ranking.short",

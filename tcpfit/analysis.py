@@ -14,9 +14,12 @@ import polars as pl
 
 from tcpfit import readers
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.schema import SCHEMA_VERSION
+from tcpfit.schema import SCHEMA_VERSION, polars_schema
 
 TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "verdicts")
+
+AS_SAVED: dict[str, Any] = {"models": None, "rule": "one-rtt", "block": None, "fit": ()}
+"""Arguments of `Analysis.rank` that ask for nothing in particular: saved tables of the ranking answer them."""
 
 CAPTURES = pl.Schema(
     {
@@ -60,6 +63,18 @@ def analyze(
     """
     settings = readers.Settings(vantage, filter, from_s, to_s, progress, segments)
     return Analysis(os.fspath(path), readers.read(path, reader, settings))
+
+
+def load(directory: str | os.PathLike[str]) -> Analysis:
+    """The analysis of a capture whose tables `Analysis.write_parquet` saved.
+
+    Its `segments` is empty where they were not saved. Raises CaptureError where the folder holds no such tables.
+    """
+    from tcpfit.readers import saved
+
+    reading = saved.read(Path(directory))
+    empty = {"segments": pl.DataFrame(schema=polars_schema("segments"))}
+    return Analysis(reading.capture["path"], replace(reading, tables=empty | reading.tables))
 
 
 class Analysis:
@@ -113,10 +128,14 @@ class Analysis:
         """A row per flow and parameter: value, 95 % interval, number of observations."""
         from tcpfit import parameters
 
-        return parameters.estimate(self.flows, self.events, self.rounds)
+        saved = self._reading.tables.get("parameters")
+        return parameters.estimate(self.flows, self.events, self.rounds) if saved is None else saved
 
     @cached_property
     def _ranked(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        tables = self._reading.tables
+        if "ranking" in tables and "verdicts" in tables and self._choices in ({}, AS_SAVED):
+            return tables["ranking"], tables["verdicts"]
         return self.rank(**self._choices)
 
     def rank(
@@ -205,25 +224,52 @@ class Analysis:
         }
         return Analysis(self.path, replace(self._reading, tables=self._reading.tables | tables), self._choices)
 
+    def plot(self, kind: str, flow: int | None = None, *, theme: str = "light") -> Any:
+        """A figure of a flow, by default of the largest, as an Altair chart, which a notebook shows.
+
+        `kind` is one of `tcpfit.report.figures.KINDS`; `theme` is light or dark; `chart.save("x.svg")` writes a file.
+        Raises InvalidParameter for a kind or flow that there is not, where the flow has nothing to show, where the
+        kind needs `analyze(..., segments=True)`, and without the extra `plot`.
+        """
+        from tcpfit.report import figures
+
+        return figures.draw(self, kind, flow, theme=theme)
+
     def to_dict(self) -> dict[str, Any]:
         """The document that ``tcpfit analyze --format json`` prints, for this capture."""
         from tcpfit.report.contract import document
 
         return document([self])
 
-    def write_parquet(self, directory: str | os.PathLike[str]) -> list[Path]:
+    def write_parquet(self, directory: str | os.PathLike[str], *, segments: bool = False) -> list[Path]:
         """Write every table as Parquet into a directory, which is made if need be; give back the paths.
 
-        A file is written under another name and renamed, so none is ever half there.
+        `segments` writes the table of segments too. A file is written under another name and renamed, so none is ever
+        half there. Raises InvalidParameter where the analysis has no segments to write.
         """
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
-        for name in TABLES:
+        for name in (*TABLES, "segments") if segments else TABLES:
             target = folder / f"{name}.parquet"
             write_table(getattr(self, name), target)
             paths.append(target)
         return paths
+
+    def write_html(self, path: str | os.PathLike[str], *, drawn: int = 20, data: str = "") -> Path:
+        """Write the report as one HTML file that loads nothing; the `drawn` largest flows are shown in full.
+
+        `data` names a folder with the tables, to be said in the report. The analysis needs its segments. The file is
+        whole or not there. Raises InvalidParameter where the extra `report` is missing.
+        """
+        from tcpfit.report import page
+
+        html = page.render(self, drawn=drawn, data=data)
+        target = Path(path)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with AtomicFile(target) as partial:
+            partial.write_text(html, encoding="utf-8")
+        return target
 
     def __repr__(self) -> str:
         return f"<Analysis of {self.path}: {self.flows.height} flows, {self.events.height} events>"

@@ -23,8 +23,10 @@ ALLOWED = {
     "analysis": {"readers", "engine", "parameters", "models", "ranking", "diagnosis", "report"},
     "comparison": {"analysis", "readers"},
     "annotation": {"analysis", "readers", "report"},
+    "corpus": {"analysis", "engine", "readers", "parameters", "models", "ranking", "diagnosis", "report"},
     "cli": {
         "analysis",
+        "corpus",
         "comparison",
         "annotation",
         "readers",

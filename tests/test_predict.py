@@ -242,7 +242,7 @@ def test_what_has_no_number_says_why(capsys):
         ("--sweep p", ["write NAME=FROM:TO"]),
         ("--sweep x=1:2", ["no model takes 'x'"]),
         ("--p 1% --sweep p=0.1:0.2", ["p is swept, so it cannot be given as well"]),
-        ("--p 1% --rtt 1s --plot out.pdf", ["has to end in .html, .svg, .png"]),
+        ("--p 1% --rtt 1s --plot out.gif", ["has to end in .html, .svg, .png"]),
         ("--p 1% --plot out.svg", ["there is nothing to draw"]),
         ("--p 1% --rtt 1s --plot /nowhere/at/all.svg", ["/nowhere/at/all.svg", "No such file or directory"]),
     ],

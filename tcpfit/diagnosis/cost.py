@@ -150,8 +150,13 @@ CHANGES: Sequence[tuple[str, Mapping[str, float | str]]] = (
     ("no bursts of losses", {"q_tilde": "p", "q": "p", "m": "one"}),
     ("the round trip at its least", {"rtt": "rtt_min"}),
     ("twice the window limit", {"w_max": 2.0}),
+    ("no reaction to late segments", {"p_indication": "p"}),
 )
 """What is asked of the models: parameters multiplied, or replaced by another one."""
+
+NEEDS = {"no reaction to late segments": "a_h_reacted"}
+"""Changes that are asked of those flows only that have this parameter. Loss indications are more than loss events for
+other reasons too, a timeout out of a recovery among them; with needless recoveries they are the sender's reactions."""
 
 
 def what_if(observed_bps: float, parameters: Mapping[str, float | None], models: Sequence[str]) -> list[WhatIf]:
@@ -163,6 +168,8 @@ def what_if(observed_bps: float, parameters: Mapping[str, float | None], models:
     known = catalogue()
     found = []
     for text, change in CHANGES:
+        if text in NEEDS and not np.isfinite(values.get(NEEDS[text], np.nan)).all():
+            continue
         changed = dict(values)
         for name, how in change.items():
             if name not in values:

@@ -51,7 +51,7 @@ def estimate(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
     """Every parameter of every flow: one row each, columns as in `PARAMETERS`, sorted by flow and name.
 
     The tables are those of `tcpfit.schema`. A value that cannot be had is null; so is the interval of a value that one
-    observation gave. Equal tables give equal numbers: the bootstrap is seeded by the flow's number.
+    observation gave. Equal tables give equal numbers: nothing is drawn.
     """
     evidence = Evidence(flows, events, rounds)
     found = estimates(evidence)

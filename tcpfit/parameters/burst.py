@@ -18,32 +18,45 @@ loss rate, as it must be.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, mean, ratio
+from tcpfit.parameters.intervals import Estimate, Floats, binomial_interval, count_factors, mean, ratio, summed
 from tcpfit.parameters.loss_rate import count_range
 
 
 def m(evidence: Evidence) -> Estimate:
-    """Losses per loss event; bootstrap over the events."""
+    """Losses per loss event; of events that all had one, up to what as many could hide (Poisson)."""
     events = evidence.of("loss_event")
-    drawn = mean(events.floats("segments"), events.owner, evidence.flow)
+    drawn = mean(events.floats("segments"), events.owner, len(evidence))
     with np.errstate(divide="ignore", invalid="ignore"):
         value = evidence.column("lost_segments") / evidence.column("loss_events")
     value = np.where(np.isfinite(value), value, drawn.value)
     fewer, more = count_range(evidence)
     shift = value - drawn.value
-    estimate = Estimate(value, drawn.low + shift, drawn.high + shift, drawn.n).widened(fewer, more)
+    n = drawn.n.astype(np.float64)
+    with np.errstate(divide="ignore"):
+        unseen = np.where(
+            evidence.column("lost_segments") <= evidence.column("loss_events"), count_factors(0 * n)[1] / n, 0
+        )
+    high = np.where(drawn.n > 1, np.maximum(drawn.high + shift, value + unseen), np.nan)
+    estimate = Estimate(value, drawn.low + shift, high, drawn.n).widened(fewer, more)
     return Estimate(value, np.fmax(estimate.low, np.minimum(1.0, value)), estimate.high, estimate.n)
 
 
 def q(evidence: Evidence) -> Estimate:
-    """Loss probability of the other segments of a loss event, the direct estimate; bootstrap over the events."""
+    """Loss probability of the other segments of a loss event, the direct estimate; exact (binomial) where it is 0."""
     events = evidence.of("loss_event")
     events = events.where((events.floats("flight") >= 1.0) & np.isfinite(events.floats("segments")))
     others = events.floats("flight")
-    drawn = ratio(np.minimum(events.floats("segments") - 1.0, others), others, events.owner, evidence.flow)
+    drawn = ratio(np.minimum(events.floats("segments") - 1.0, others), others, events.owner, len(evidence))
+    none = (drawn.value == 0) & (drawn.n > 1)
+    drawn = replace(
+        drawn,
+        high=np.where(none, binomial_interval(drawn.value, summed(others, events.owner, len(evidence)))[1], drawn.high),
+    )
     fewer, more = count_range(evidence)
     wide = drawn.widened(fewer, more)
     return Estimate(np.clip(drawn.value, 0, 1), np.clip(wide.low, 0, 1), np.clip(wide.high, 0, 1), drawn.n)

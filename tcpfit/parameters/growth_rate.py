@@ -10,9 +10,11 @@ recovery or timeout began, so that slow start after a timeout is left out). Each
 flight on round; b is the inverse of their median weighted by the stretch's sum of squares. A stretch steeper than 1.5
 segments a round is no congestion avoidance (slow start, a window restored after a spurious loss). Null with fewer than
 3 stretches, fewer than 15 rounds or a slope that is not positive.
-**Interval**: bootstrap over the stretches, of the pooled least-squares slope, placed around the median's.
+**Interval**: of the weighted median (Woodruff 1952): its ends are the slopes below which as much of the weight lies as
+chance may make of a half. Fewer than six have no such ends: then Student's of the pooled slope, around the median.
 **Departures**: a CUBIC window's growth gives a number here too; it is not a b of any model (see `growth.py`).
 **Validation**: tests/parameters/test_windows.py.
+**Reference**: Woodruff (1952), doi:10.1080/01621459.1952.10483443 (medians of weighted observations).
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
+from scipy import special
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, Ints, nothing, ratio
+from tcpfit.parameters.intervals import Estimate, Floats, Ints, nothing, ratio, summed
 from tcpfit.parameters.runs import run_numbers
 
 STRETCH = 4
 STRETCHES = 3
+ORDERED = 6  # stretches from which on the least and the largest are as far apart as 95 % asks
 ROUNDS = 15
 FLATTEST, STEEPEST = 0.05, 1.5  # segments a round
 
@@ -51,12 +55,19 @@ def slope(evidence: Evidence) -> Estimate:
         return nothing(len(evidence))
     owner: Ints = stretches["owner"].to_numpy().astype(np.int64)
     top, bottom = stretches["top"].to_numpy(), stretches["bottom"].to_numpy()
-    pooled = ratio(top, bottom, owner, evidence.flow)
-    middle = _weighted_median(top / bottom, bottom, owner, len(evidence))
+    pooled = ratio(top, bottom, owner, len(evidence))
+    flows, half = len(evidence), np.full(len(evidence), 0.5)
+    middle = _weighted_quantile(top / bottom, bottom, owner, half)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        doubt = 0.5 * np.sqrt(summed(bottom**2, owner, flows)) / summed(bottom, owner, flows)
+        doubt *= special.stdtrit(pooled.n - 1.0, 0.975)
+    low, high = (_weighted_quantile(top / bottom, bottom, owner, half + side * doubt) for side in (-1.0, 1.0))
     rounds = np.bincount(owner, stretches["rounds"].to_numpy().astype(np.float64), len(evidence))
     enough = (pooled.n >= STRETCHES) & (rounds >= ROUNDS)
     shift = middle - pooled.value
-    found = Estimate(middle, pooled.low + shift, pooled.high + shift, pooled.n)
+    few = pooled.n < ORDERED
+    low, high = np.where(few, pooled.low + shift, low), np.where(few, pooled.high + shift, high)
+    found = Estimate(middle, low, high, pooled.n)
     return found.where(enough, nothing(len(evidence)))
 
 
@@ -115,14 +126,15 @@ def slopes(evidence: Evidence) -> pl.DataFrame:
     )
 
 
-def _weighted_median(values: Floats, weights: Floats, owner: Ints, flows: int) -> Floats:
+def _weighted_quantile(values: Floats, weights: Floats, owner: Ints, share: Floats) -> Floats:
+    """Smallest value of each flow that has at least its share of the weight at or below it."""
     order = np.lexsort((values, owner))
     values, weights, owner = values[order], weights[order], owner[order]
     cumulated = np.cumsum(weights)
-    total = np.bincount(owner, weights, flows)
+    total = summed(weights, owner, len(share))
     before = np.concatenate(([0.0], np.cumsum(total)))[:-1]
-    past = cumulated - before[owner] >= 0.5 * total[owner] * (1 - 1e-9)
+    past = cumulated - before[owner] >= np.clip(share, 0.0, 1.0)[owner] * total[owner] * (1 - 1e-9)
     first = past & np.concatenate(([True], (owner[1:] != owner[:-1]) | ~past[:-1]))
-    result = np.full(flows, np.nan)
+    result = np.full(len(share), np.nan)
     result[owner[first]] = values[first]
     return result

@@ -1,10 +1,17 @@
-"""Intervals of 95 %: of a renewal process for rates, exact for shares, the Bayesian bootstrap for means.
+"""Intervals of 95 %: of a renewal process for rates, exact for shares, Student's with Hall's correction for means.
+
+Neighbours may be alike: a window follows from half of the last one, a queue makes round trips alike, a path may be
+worse for some loss events at a time. So every variance is the long-run one, of the sum of dependent observations
+(`long_run`), and its own doubt widens the interval.
 
 Reference: Smith (1955), doi:10.1098/rspa.1955.0198 (renewal-reward); Cochran (1977), Sampling Techniques, 3rd ed.,
-chapter 6 (ratios); Newey and West (1987), doi:10.2307/1913610 (neighbours that are alike); Garwood (1936),
-doi:10.1093/biomet/28.3-4.437 (Poisson, exact); Brown, Cai and DasGupta (2003), Statistica Sinica 13, 19-49 (Poisson,
-Jeffreys); Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404 (shares); Rubin (1981), doi:10.1214/aos/1176345338
-(Bayesian bootstrap); Künsch (1989), doi:10.1214/aos/1176347265 (blocks of neighbours).
+chapter 6 (ratios); Newey and West (1987), doi:10.2307/1913610, and Andrews and Monahan (1992), doi:10.2307/2951574
+(neighbours that are alike); Marriott and Pope (1954), doi:10.1093/biomet/41.3-4.390 (bias of a correlation); Kiefer and
+Vogelsang (2005), doi:10.1017/S0266466605050565 (bias and freedom of a long-run variance); Hall (1992),
+doi:10.1111/j.2517-6161.1992.tb01872.x (skew observations); Garwood (1936), doi:10.1093/biomet/28.3-4.437 (Poisson,
+exact); Brown, Cai and DasGupta (2001), doi:10.1214/ss/1009213286, and (2003), Statistica Sinica 13, 19-49 (Jeffreys'
+intervals of a share and of a Poisson mean); Clopper and Pearson (1934), doi:10.1093/biomet/26.4.404 (shares); Korn and
+Graubard (1998), Survey Methodology 24, 193-201 (shares of trials that are alike).
 """
 
 from __future__ import annotations
@@ -19,11 +26,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 Z95 = 1.959963984540054
-REPLICATES = 200
-EDGE = REPLICATES // 40  # what the interval leaves out on either side
-BATCHES = 32
-ALIKE = 8  # observations from which neighbours are gathered
-SEED = 20080
+ALIKE = 8  # observations from which neighbours are compared
+MOST_ALIKE, LEAST_ALIKE = 0.9, -0.5  # bounds of the correlation of neighbours
 PRIOR_EVENTS = 3.0  # events that the dispersion expected of a renewal process counts as
 MOST_DEAD = 0.9
 
@@ -68,34 +72,66 @@ def summed(values: Floats, owner: Ints, owners: int) -> Floats:
     return np.bincount(owner, values, owners).astype(np.float64)
 
 
+def long_run(values: Floats, owner: Ints, owners: int, *, follow: bool = True) -> tuple[Floats, Floats]:
+    """Variance of each owner's sum of the values, which are residuals that sum to 0, and its degrees of freedom.
+
+    The values stand in the order of time and `owner` does not decrease. From 8 values on neighbours may be alike: their
+    covariances up to the cube root of the number of values are added with Bartlett's weights (Newey and West 1987).
+    Where each may `follow` from the one before, that correlation, with its bias (Marriott and Pope 1954), is taken out
+    first (Andrews and Monahan 1992). Bias and freedom are those of the first order (Kiefer and Vogelsang 2005): the
+    freedom is n over 1 + 2 x the sum of the squared weights, that of the correlation taken out being 1. NaN for an
+    owner with a single value.
+    """
+    n = np.bincount(owner, minlength=owners).astype(np.float64)
+    if not len(owner):
+        return np.full(owners, np.nan), np.zeros(owners)
+    several = n >= ALIKE
+    lags = np.where(several, np.floor(np.cbrt(n)), 0.0)
+    first = np.concatenate((np.ones(1, np.bool_), owner[1:] != owner[:-1]))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alike, weights = np.zeros(owners), lags * (2.0 * lags + 1.0) / (6.0 * (lags + 1.0))
+        if follow:
+            alike = _products(values, owner, owners, 1) / summed(values**2, owner, owners)
+            alike = (alike + 1.0 / n) / (1.0 - 3.0 / np.maximum(n, ALIKE))
+            alike = np.where(several & np.isfinite(alike), np.clip(alike, LEAST_ALIKE, MOST_ALIKE), 0.0)
+            weights = weights + 1.0 - (lags / (lags + 1.0)) ** 2
+        new = np.where(first, np.sqrt(1.0 - alike**2)[owner] * values, values - alike[owner] * np.roll(values, 1))
+        variance = summed(new**2, owner, owners)
+        for lag in range(1, int(lags.max(initial=0.0)) + 1):
+            weight = np.maximum(1.0 - lag / (lags + 1.0), 0.0)
+            variance = variance + 2.0 * weight * _products(new, owner, owners, lag)
+        b = (lags + 1.0) / n
+        bias = np.where(several, 1.0 - b + b**2 / 3.0, 1.0 - 1.0 / n)
+        variance = np.where(n > 1, variance / bias / (1.0 - alike) ** 2, np.nan)
+    return variance, np.where(several, n / (1.0 + 2.0 * weights), n - 1.0)
+
+
+def _products(values: Floats, owner: Ints, owners: int, lag: int) -> Floats:
+    """Sum over each owner of the products of values that stand `lag` apart."""
+    same = owner[lag:] == owner[:-lag]
+    return summed((values[lag:] * values[:-lag])[same], owner[lag:][same], owners)
+
+
 def renewal_count(sizes: Floats, cycles: Floats, dead: Floats, owner: Ints, owners: int) -> Floats:
     """Poisson events that tell as much of each owner's rate, sum of `sizes` over sum of `cycles`; 0 if it has none.
 
     Event i has a size (1 where events are counted) and a cycle, the exposure from the end of the dead time of the event
     before to the end of its own, of which `dead` is the dead time; a cycle contains what the size depends on. The
-    variance of the sum is that of size - rate x cycle (Smith 1955; Cochran 1977, chapter 6). Where neighbours up to the
-    cube root of the number of events are alike, since a path may be worse for some events at a time, they add to it
-    (Newey and West 1987); they never take from it, as that would mostly be chance. It is shrunk, with the weight of
-    three events, to what it is where the rest of a cycle is exponential, and widened to Student's law.
+    variance of the sum is the long-run one of size - rate x cycle (Smith 1955; Cochran 1977, chapter 6). It is shrunk,
+    with the weight of three events, to what it is where the rest of a cycle is exponential, and widened to Student's
+    law.
     """
     n = np.bincount(owner, minlength=owners).astype(np.float64)
     total, exposure = summed(sizes, owner, owners), summed(cycles, owner, owners)
     with np.errstate(divide="ignore", invalid="ignore"):
         rate, mean_size = total / exposure, total / n
         alive = 1.0 - np.clip(summed(dead, owner, owners) / exposure, 0.0, MOST_DEAD)
-        off = sizes - rate[owner] * cycles
-        squares, alike = summed(off**2, owner, owners), np.zeros(owners)
-        lags = np.floor(np.cbrt(n))
-        for lag in range(1, int(lags.max(initial=0.0)) + 1):
-            same = owner[lag:] == owner[:-lag]
-            together = summed((off[lag:] * off[:-lag])[same], owner[lag:][same], owners)
-            alike += 2.0 * np.maximum(1.0 - lag / (lags + 1.0), 0.0) * together
+        variance, freedom = long_run(sizes - rate[owner] * cycles, owner, owners)
         spread = summed((sizes - mean_size[owner]) ** 2, owner, owners) / np.maximum(n - 1.0, 1.0)
-        freedom = PRIOR_EVENTS + n - 1.0
         chance = spread + (mean_size * alive) ** 2
-        dispersion = (PRIOR_EVENTS * chance + squares + np.maximum(alike, 0.0)) / freedom
-        student = special.stdtrit(freedom, 0.975) / Z95
-        count = total**2 / (n * dispersion * student**2)
+        weighed = PRIOR_EVENTS * chance + np.where(n > 1, variance * (n - 1.0) / n, 0.0)
+        student = special.stdtrit(PRIOR_EVENTS + freedom, 0.975) / Z95
+        count = total**2 / (n * weighed / (PRIOR_EVENTS + n - 1.0) * student**2)
     return np.where(n > 0, count, 0.0)
 
 
@@ -119,47 +155,65 @@ def binomial_interval(hits: Floats, trials: Floats) -> tuple[Floats, Floats]:
     return np.where(empty, np.nan, low), np.where(empty, np.nan, high)
 
 
-def ratio(numerator: Floats, denominator: Floats, owner: Ints, flow: Ints) -> Estimate:
-    """Sum of `numerator` over sum of `denominator` for every flow, with a Bayesian bootstrap over the observations.
+def share_interval(hits: Floats, owner: Ints, owners: int) -> tuple[Floats, Floats]:
+    """Interval of the share of each owner's trials, 0 or 1, that are hits; NaN without trials.
 
-    The observations stand in the order of time and `owner` (the position of their flow in `flow`) does not decrease. A
-    flow's observations are gathered into batches of neighbours, so that what follows each other closely is resampled
-    together: the cube root of their number in each, from 8 on, and at most 32 batches. The interval is widened from the
-    normal to Student's law of that many batches. The flow's number seeds its weights. A mean is the ratio with a
-    denominator of ones.
+    That of Jeffreys, of Clopper and Pearson where no trial or each is a hit, for as many independent trials as tell as
+    much (Korn and Graubard 1998), in the order of time: hits that come together are fewer than they seem. Trials
+    without a hit do not show whether those would.
     """
-    flows = len(flow)
-    n = np.bincount(owner, minlength=flows).astype(np.int64)
-    if not len(owner):
-        return nothing(flows)
-    start = np.concatenate(([0], np.cumsum(n)))[owner]
-    size = np.where(n >= ALIKE, np.ceil(np.cbrt(n)), 1.0)
-    batches = np.minimum(np.ceil(n / size).astype(np.int64), BATCHES)
-    cell = owner * BATCHES + (np.arange(len(owner)) - start) * batches[owner] // n[owner]
-    top = np.bincount(cell, numerator, flows * BATCHES).reshape(flows, BATCHES)
-    bottom = np.bincount(cell, denominator, flows * BATCHES).reshape(flows, BATCHES)
+    n = np.bincount(owner, minlength=owners).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore"):
-        value = top.sum(1) / bottom.sum(1)
-    value = np.where(np.isfinite(value), value, np.nan)
-    low, high = np.full(flows, np.nan), np.full(flows, np.nan)
-    for i in np.flatnonzero((n >= 2) & np.isfinite(value)):
-        k = int(batches[i])
-        weights = np.random.default_rng((SEED, int(flow[i]))).standard_exponential((REPLICATES, BATCHES))[:, :k]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            drawn = (weights @ top[i, :k]) / (weights @ bottom[i, :k])
-        drawn.sort()  # NaN last
-        ends = drawn[EDGE], drawn[-1 - EDGE]
-        student = special.stdtrit(k - 1, 0.975) / Z95 * np.sqrt((k + 1) / (k - 1))
-        if ends[0] > 0:
-            # of a positive quantity the logarithm is widened: no end can fall below zero
-            low[i], high[i] = value[i] * (np.asarray(ends) / value[i]) ** student
-        else:
-            low[i], high[i] = value[i] - student * (value[i] - ends[0]), value[i] + student * (ends[1] - value[i])
-            low[i] = max(low[i], 0.0) if (top[i, :k] >= 0).all() else low[i]
-    return Estimate(value, low, high, n)
+        hits_of, share = summed(hits, owner, owners), summed(hits, owner, owners) / n
+        variance, freedom = long_run(hits - share[owner], owner, owners, follow=False)
+        wider = special.stdtrit(freedom, 0.975) / special.stdtrit(n - 1.0, 0.975)
+        trials = n**2 * share * (1.0 - share) / (variance * wider**2)
+    some = np.isfinite(trials) & (hits_of > 0) & (hits_of < n)
+    trials = np.where(some, np.minimum(trials, n), n)
+    low, high = binomial_interval(np.where(some, share * trials, hits_of), trials)
+    a, b = (np.where(some, part * trials + 0.5, 1.0) for part in (share, 1.0 - share))
+    return (
+        np.where(some, special.betaincinv(a, b, 0.025), low),
+        np.where(some, special.betaincinv(a, b, 0.975), high),
+    )
 
 
-def mean(values: Floats, owner: Ints, flow: Ints) -> Estimate:
-    """Mean of the observations of every flow; see `ratio`. Observations that are NaN do not count."""
+def ratio(numerator: Floats, denominator: Floats, owner: Ints, owners: int) -> Estimate:
+    """Sum of `numerator` over sum of `denominator` of every owner, with Student's interval of the long-run variance.
+
+    The observations stand in the order of time and `owner` does not decrease. The interval is corrected for the
+    skewness of the observations (Hall 1992: the studentised bootstrap's ends, in closed form). Where no numerator is
+    negative it is that of the logarithm, so that no end falls below zero. A mean is the ratio with a denominator of
+    ones. One observation has no interval.
+    """
+    n = np.bincount(owner, minlength=owners).astype(np.int64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        bottom = summed(denominator, owner, owners)
+        value = summed(numerator, owner, owners) / bottom
+        value = np.where(np.isfinite(value), value, np.nan)
+        off = numerator - value[owner] * denominator
+        variance, freedom = long_run(off, owner, owners)
+        spread = np.sqrt(np.maximum(variance, 0.0) * n) / bottom  # of one observation
+        power = summed(off**2, owner, owners) / n
+        skewness = np.where((n >= ALIKE) & (power > 0), summed(off**3, owner, owners) / n / power**1.5, 0.0)
+        positive = (np.bincount(owner[numerator < 0], minlength=owners) == 0) & (value > 0)
+        relative = spread / value
+        curve = skewness / 3.0 - np.where(positive, relative / 2.0, 0.0)
+        student = special.stdtrit(freedom, 0.975) / np.sqrt(n)
+        down, up = (_unskewed(side * student - skewness / (6.0 * n), curve) for side in (1.0, -1.0))
+        low = np.where(positive, value * np.exp(-relative * down), value - spread * down)
+        high = np.where(positive, value * np.exp(-relative * up), value - spread * up)
+    return Estimate(value, np.where(n > 1, low, np.nan), np.where(n > 1, high, np.nan), n)
+
+
+def _unskewed(x: Floats, curve: Floats) -> Floats:
+    """Hall's inverse: y of which y + curve y^2 + curve^2 y^3/3 = x, the cubic that makes Student's t symmetrical."""
+    straight = np.abs(curve) < 1e-9
+    safe = np.where(straight, 1.0, curve)
+    return np.where(straight, x, (np.cbrt(1.0 + 3.0 * safe * x) - 1.0) / safe)
+
+
+def mean(values: Floats, owner: Ints, owners: int) -> Estimate:
+    """Mean of the observations of every owner; see `ratio`. Observations that are NaN do not count."""
     known = np.isfinite(values)
-    return ratio(values[known], np.ones(int(known.sum())), owner[known], flow)
+    return ratio(values[known], np.ones(int(known.sum())), owner[known], owners)

@@ -8,7 +8,7 @@ that resend was needless; `a_h_reacted` is the mean time between the beginnings 
 reaction if it was told that the resend was needless, by DSACK, or by an ACK that echoes the late original's timestamp
 (RFC 3522): then RFC 4015 and Linux restore the window. The window itself is not seen, and the flight is a poor
 witness: held by the receiver's window it looks the same.
-**Interval**: bootstrap over the events, over the gaps between them.
+**Interval**: Student's over the events, over the gaps between them.
 **Validation**: tests/parameters/test_windows.py.
 **Reference**: Sharma et al., section III and eq 10 (`r` there is a whole number of rounds; the mean need not be).
 """
@@ -25,7 +25,7 @@ from tcpfit.parameters.intervals import Estimate, Floats, mean
 def d(evidence: Evidence) -> Estimate:
     """Segments that one reordering event delays."""
     events = evidence.of("reorder_event")
-    return mean(events.floats("segments"), events.owner, evidence.flow)
+    return mean(events.floats("segments"), events.owner, len(evidence))
 
 
 def a_h(evidence: Evidence) -> Estimate:
@@ -33,7 +33,7 @@ def a_h(evidence: Evidence) -> Estimate:
     events = evidence.of("reorder_event")
     time = events.frame["time_ns"].to_numpy()
     same = events.owner[1:] == events.owner[:-1]
-    return mean((np.diff(time)[same]) / 1e9, events.owner[1:][same], evidence.flow)
+    return mean((np.diff(time)[same]) / 1e9, events.owner[1:][same], len(evidence))
 
 
 def r(evidence: Evidence, rtt: Floats) -> Estimate:
@@ -42,7 +42,7 @@ def r(evidence: Evidence, rtt: Floats) -> Estimate:
     late = events.floats("value")
     with np.errstate(divide="ignore", invalid="ignore"):
         rounds = np.maximum(np.ceil(late / rtt[events.owner]), 1.0)
-    return mean(rounds, events.owner, evidence.flow)
+    return mean(rounds, events.owner, len(evidence))
 
 
 def a_h_reacted(evidence: Evidence) -> Estimate:
@@ -51,7 +51,7 @@ def a_h_reacted(evidence: Evidence) -> Estimate:
     reacted = events.where(with_reaction(evidence)["reacted"].to_numpy())
     time = reacted.frame["time_ns"].to_numpy()
     same = reacted.owner[1:] == reacted.owner[:-1]
-    return mean((np.diff(time)[same]) / 1e9, reacted.owner[1:][same], evidence.flow)
+    return mean((np.diff(time)[same]) / 1e9, reacted.owner[1:][same], len(evidence))
 
 
 def reactions(flows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:

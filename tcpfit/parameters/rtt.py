@@ -2,8 +2,8 @@
 
 **Definitions**: `rtt` is `flows.rtt_mean_s`, the mean over the time with data outstanding; `rtt_min` the smallest
 sample; `rtt_p95` the 95th percentile of the samples.
-**Intervals**: of rtt, a bootstrap over the rounds (in batches of neighbours: a queue makes rounds alike); of rtt_min,
-from below only: with n samples that exceed the path's minimum by an exponential time of the mean excess, the smallest
+**Intervals**: of rtt, Student's over the rounds (a queue makes them alike, `intervals.long_run`); of rtt_min, from
+below only: with n samples that exceed the path's minimum by an exponential time of the mean excess, the smallest
 one exceeds it by less than 3.69/n of that mean in 97.5 % of cases; of rtt_p95, the order statistics of the rounds'
 times, and never less than the 3 % of the bins the percentile is read from.
 **Validation**: tests/parameters/test_rates.py.
@@ -24,7 +24,7 @@ BIN = 1.03
 def rtt(evidence: Evidence) -> Estimate:
     """Mean round-trip time."""
     rounds = evidence.rounds
-    drawn = mean(rounds.floats("rtt_s"), rounds.owner, evidence.flow)
+    drawn = mean(rounds.floats("rtt_s"), rounds.owner, len(evidence))
     value = evidence.column("rtt_mean_s")
     value = np.where(np.isfinite(value), value, drawn.value)
     scale = value / drawn.value

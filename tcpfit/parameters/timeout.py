@@ -3,7 +3,8 @@
 **Definitions**: `rto` is the mean of `value` over the timeouts with back-off 0 (Padhye et al. 1998 call it T0). A flow
 without a timeout has the mean of the replayed timer instead (`flows.rto_s`, RFC 6298), n = 0 and no interval. `p_to`
 counts the loss events of which `timeout_follows` is known.
-**Interval**: bootstrap over the series; Clopper and Pearson for the share.
+**Interval**: Student's over the series; for the share that of Jeffreys for as many independent loss events as tell as
+much, since a recovery that fails makes two of them, the first loss and the lost resend, which share a timeout.
 **Validation**: tests/parameters/test_rates.py.
 """
 
@@ -12,13 +13,13 @@ from __future__ import annotations
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, binomial_interval, exact, mean, summed
+from tcpfit.parameters.intervals import Estimate, exact, mean, share_interval, summed
 
 
 def rto(evidence: Evidence) -> Estimate:
     """Mean first timeout of a series, in seconds; the replayed timer where none was seen."""
     first = evidence.first_timeouts
-    seen = mean(first.floats("value"), first.owner, evidence.flow)
+    seen = mean(first.floats("value"), first.owner, len(evidence))
     replayed = exact(evidence.column("rto_s"), np.zeros(len(evidence), np.int64))
     return seen.where(seen.n >= 1, replayed)
 
@@ -30,6 +31,6 @@ def p_to(evidence: Evidence) -> Estimate:
     known = np.isfinite(followed)
     trials = np.bincount(events.owner[known], minlength=len(evidence)).astype(np.float64)
     hits = summed(followed[known], events.owner[known], len(evidence))
-    low, high = binomial_interval(hits, trials)
+    low, high = share_interval(followed[known], events.owner[known], len(evidence))
     with np.errstate(invalid="ignore"):
         return Estimate(np.where(trials > 0, hits / np.maximum(trials, 1), np.nan), low, high, trials.astype(np.int64))

@@ -14,7 +14,7 @@ from rich.text import Text
 from tcpfit.diagnosis.cost import Cost
 from tcpfit.diagnosis.table import Report
 from tcpfit.diagnosis.verdict import Cause
-from tcpfit.report import words
+from tcpfit.report import filters, words
 
 STALLS = 10
 """Stalls shown; JSON has all."""
@@ -61,13 +61,9 @@ def show(report: Report, start_ns: int, out: Console) -> None:
 def display_filter(flow: dict[str, Any], cause: Cause) -> str:
     """A Wireshark display filter: the frames named, or the flow in the longest stretch of the cause."""
     if cause.frames:
-        return f"frame.number in {{{', '.join(map(str, cause.frames))}}}"
-    ip = "ipv6" if ":" in flow["src"] else "ip"
+        return filters.of_frames(cause.frames)
     first, last = (f"{ns // 10**9}.{ns % 10**9:09d}" for ns in cause.longest_ns)
-    return (
-        f"{ip}.addr == {flow['src']} && {ip}.addr == {flow['dst']} && tcp.port == {flow['src_port']} && "
-        f"tcp.port == {flow['dst_port']} && frame.time_epoch >= {first} && frame.time_epoch <= {last}"
-    )
+    return f"{filters.of_flow(flow)} && frame.time_epoch >= {first} && frame.time_epoch <= {last}"
 
 
 def cost_sentence(report: Report) -> str:

@@ -77,7 +77,7 @@ def _table(models: Sequence[dict[str, Any]]) -> Table:
         table.add_row(
             words.NONE if model["rank"] is None else str(model["rank"]),
             model["model"],
-            _percent(model["log_ratio"]),
+            words.off(model["log_ratio"]),
             _error(model["score"]),
             words.NONE if model["probability_best"] is None else f"{model['probability_best']:.0%}",
             *(caveat(model, column) for column in CAVEATS),
@@ -100,14 +100,8 @@ def _of_parameters(model: dict[str, Any]) -> str:
     return FITTED if any(reason.startswith("fitted: ") for reason in model["reasons"]) else ""
 
 
-def _percent(ratio: float | None) -> str:
-    if ratio is None:
-        return words.NONE
-    return f"{100 * math.expm1(ratio):+.0f} %" if ratio < math.log(11) else f"x{math.exp(ratio):.0f}"
-
-
 def _error(score: float | None) -> str:
-    return words.NONE if score is None else _percent(math.sqrt(score)).removeprefix("+")
+    return words.NONE if score is None else words.off(math.sqrt(score)).removeprefix("+")
 
 
 def document(analyses: Sequence[Analysis]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcpfit.report import words
+from tcpfit.report import sentences, words
 
 IN_FULL = 3
 """How many of the largest flows are shown in full where none was asked for."""
@@ -88,19 +88,11 @@ def _overview(flows: list[dict[str, Any]]) -> Table:
             str(flow["id"]),
             "\n".join(words.short_endpoint(flow[end], flow[f"{end}_port"]) for end in ("src", "dst")),
             f"{words.seconds(flow['duration_s'])}\n{words.rate(flow['observed']['goodput_bps'])}",
-            f"{counts['data_segments']}\n{_lost(flow)}",
+            f"{counts['data_segments']}\n{sentences.lost(flow)}",
             f"{words.number(parameters['p']['value'])}\n{words.seconds(parameters['rtt']['value'])}",
             _verdict(flow["verdict"]),
         )
     return table
-
-
-def _lost(flow: dict[str, Any]) -> str:
-    interval = flow["count_ranges"].get("lost_segments")
-    if interval:
-        return f"{interval[0]} to {interval[1]}"
-    lost = flow["counts"]["lost_segments"]
-    return words.NONE if lost is None else str(lost)
 
 
 def _verdict(verdict: dict[str, Any]) -> Text:
@@ -116,65 +108,19 @@ def _verdict(verdict: dict[str, Any]) -> Text:
 def _flow(flow: dict[str, Any], out: Console) -> None:
     title = f"flow {flow['id']}  {words.endpoint(flow['src'], flow['src_port'])} > "
     out.print(Text(title + words.endpoint(flow["dst"], flow["dst_port"]), style="bold"))
-    for sentence in (_how_seen(flow), _what_happened(flow)):
+    for sentence in (sentences.how_seen(flow), sentences.what_happened(flow)):
         out.print(Padding(Text(sentence), (0, 0, 0, 2)))
     out.print()
     out.print(_parameters(flow))
     if any(model["rank"] is not None for model in flow["models"]):
         out.print()
         out.print(_models(flow))
-    for sentence in _doubts(flow["models"]):
+    for sentence in sentences.doubts(flow["models"]):
         out.print(Padding(Text(sentence, style="dim"), (0, 0, 0, 2)))
     out.print()
     style = STATES.get(flow["verdict"]["state"], ("", ""))[1]
     text = Text("verdict: ", style=f"bold {style}").append(flow["verdict"]["text"], style="not bold default")
     out.print(Padding(text, (0, 0, 0, 2)))
-
-
-def _how_seen(flow: dict[str, Any]) -> str:
-    vantage, handshake, control = flow["vantage"], flow["handshake"], flow["congestion_control"]
-    seen = {"middle": "captured on the path", "unknown": "captured at an unknown place"}
-    parts = [seen.get(vantage["position"], f"captured at the {vantage['position']}")]
-    if handshake["mss_bytes"] is not None:
-        parts.append(f"MSS {handshake['mss_bytes']}")
-    if handshake["rtt_s"] is not None:
-        parts.append(f"handshake {words.seconds(handshake['rtt_s'])}")
-    parts += [
-        word
-        for key, word in (("sack_permitted", "SACK"), ("timestamps", "timestamps"), ("ecn", "ECN"))
-        if handshake[key]
-    ]
-    if control["family"] != "unknown":
-        parts.append(f"grows like {control['family']}")
-    return ", ".join(parts)
-
-
-def _what_happened(flow: dict[str, Any]) -> str:
-    counts, observed = flow["counts"], flow["observed"]
-    parts = [
-        f"{words.size(counts['unique_bytes'])} in {words.seconds(flow['duration_s'])}",
-        f"goodput {words.rate(observed['goodput_bps'])}",
-        f"{_lost(flow)} of {counts['data_segments']} segments lost",
-    ]
-    for key, noun in (
-        ("loss_events", "loss event"),
-        ("fast_recoveries", "fast recovery"),
-        ("timeouts", "timeout"),
-        ("tail_loss_probes", "tail loss probe"),
-        ("spurious_retransmissions", "needless retransmission"),
-        ("reorder_events", "reordering event"),
-        ("duplicated_segments", "copy"),
-        ("zero_window_episodes", "zero window"),
-        ("mark_events", "window with congestion marks"),
-    ):
-        if counts[key]:
-            plural = {
-                "fast recovery": "fast recoveries",
-                "copy": "copies",
-                "window with congestion marks": "windows with congestion marks",
-            }.get(noun, noun + "s")
-            parts.append(f"{counts[key]} {noun if counts[key] == 1 else plural}")
-    return ", ".join(parts)
 
 
 def _parameters(flow: dict[str, Any]) -> Table:
@@ -195,18 +141,6 @@ def _parameters(flow: dict[str, Any]) -> Table:
         value = words.quantity(name, estimate["value"])
         table.add_row(f"  {name}", value, interval, observations, words.meaning(name))
     return table
-
-
-def _doubts(models: list[dict[str, Any]]) -> list[str]:
-    """What speaks against models, a sentence a reason: of a model that does not apply, the first reason."""
-    against: dict[str, list[str]] = {}
-    weaker: dict[str, list[str]] = {}
-    for model in models:
-        for reason in model["reasons"] if model["applicable"] else model["reasons"][:1]:
-            group = weaker if model["applicable"] else against
-            group.setdefault(reason.removeprefix("weakened: "), []).append(model["name"])
-    sentences = [f"does not apply: {', '.join(names)} ({reason})" for reason, names in against.items()]
-    return sentences + [f"weakened: {', '.join(names)} ({reason})" for reason, names in weaker.items()]
 
 
 def _models(flow: dict[str, Any]) -> Table:

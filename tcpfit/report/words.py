@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 from tcpfit.parameters import NAMES
@@ -66,6 +67,13 @@ def significant(value: float) -> str:
     return f"{value:.1e}"
 
 
+def off(log_ratio: float | None) -> str:
+    """How far a prediction is off what was observed, of ln(predicted/observed): +12 %, x35."""
+    if log_ratio is None:
+        return NONE
+    return f"{100 * math.expm1(log_ratio):+.0f} %" if log_ratio < math.log(11) else f"x{math.exp(log_ratio):.0f}"
+
+
 def quantity(name: str, value: float | None) -> str:
     """The value of a parameter with its unit, where that is a time."""
     unit, _ = NAMES.get(name, ("", ""))
@@ -91,6 +99,11 @@ def short_endpoint(address: str, port: int, width: int = 22) -> str:
         return whole
     tail = (room - 2) // 2
     return endpoint(f"{address[: room - 2 - tail]}..{address[-tail:]}", port)
+
+
+def sentence(text: str) -> str:
+    """The text with a capital first; the rest stays as it is."""
+    return text[:1].upper() + text[1:]
 
 
 def plural(count: int, noun: str) -> str:

@@ -33,15 +33,25 @@ def renewals(cycles: list[float], sizes: list[float], dead: float = 0.0) -> floa
 
 def test_renewal_count_by_hand() -> None:
     """Cycles of 50, 100 and 150 without dead time: 1 - cycle/100 is 0.5, 0 and -0.5, whose squares sum to 0.5, so that
-    the dispersion is (3 + 0.5)/(3 + 2); Student's quantile of 5 degrees of freedom is 2.5706. The neighbours' products
-    are 0; in the order 50, 150, 100 they are negative and do not count. Of 50, 50, 150, 150 they sum to 0.25, which
-    counts twice with the weight 1/2."""
+    the dispersion is (3 + 0.5)/(3 + 2); Student's quantile of 5 degrees of freedom is 2.5706. Of fewer than eight the
+    order says nothing."""
     student = (2.5706 / 1.95996) ** 2
     assert 3 / (3.5 / 5) / student == pytest.approx(renewals([50, 100, 150], [1, 1, 1]), rel=1e-4)
     assert renewals([50, 100, 150], [1, 1, 1]) == pytest.approx(renewals([50, 150, 100], [1, 1, 1]))
-    assert 4 / ((3 + 1 + 0.25) / 6) / (2.4469 / 1.95996) ** 2 == pytest.approx(
-        renewals([50, 50, 150, 150], [1] * 4), rel=1e-4
-    )
+
+
+def test_long_run_variance_by_hand() -> None:
+    """Of -1, 1, -1, 1 the squares sum to 4, over 1 - 1/4. Of eight that alternate the correlation with the one before
+    is -7/8, with its bias (-7/8 + 1/8)/(1 - 3/8) = -1.2, held at -1/2: what is left is 0.75 and seven quarters, their
+    products are of the signs -, +: two lags with the weights 2/3 and 1/3."""
+    few, freedom = intervals.long_run(np.array([-1.0, 1.0, -1.0, 1.0]), np.zeros(4, np.int64), 1)
+    assert (4 / 0.75, 3.0) == pytest.approx((few[0], freedom[0]))
+    found, freedom = intervals.long_run(np.array([-1.0, 1.0] * 4), np.zeros(8, np.int64), 1)
+    root = 0.75**0.5
+    squares, next_, after = 0.75 + 7 / 4, -root / 2 - 6 / 4, root / 2 + 5 / 4
+    b = 3 / 8
+    by_hand = (squares + 4 / 3 * next_ + 2 / 3 * after) / (1 - b + b * b / 3) / 1.5**2
+    assert (by_hand, 8 / (1 + 2 * (1 + 1 / 9))) == pytest.approx((found[0], freedom[0]))
 
 
 def test_neighbours_that_are_alike_make_the_count_less_sure() -> None:
@@ -59,37 +69,65 @@ def test_events_of_one_size_tell_as_much_as_their_number_and_unequal_ones_less()
     cycles = np.random.default_rng(1).exponential(100.0, 80).tolist()
     single = renewals(cycles, [1.0] * 80)
     assert single == pytest.approx(renewals(cycles, [8.0] * 80))
-    assert renewals(cycles, [1.0, 15.0] * 40) < single
+    unequal = np.random.default_rng(2).choice([1.0, 15.0], 80).tolist()
+    assert renewals(cycles, unequal) < 0.8 * single
 
 
 def test_mean_of_two_observations_and_of_one() -> None:
-    found = intervals.mean(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), np.array([4, 9]))
+    found = intervals.mean(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2)
     assert [2.0, 5.0] == found.value.tolist()
     assert found.low[0] < 1.0 < 3.0 < found.high[0]
     assert np.isnan([found.low[1], found.high[1]]).all()
     assert [2, 1] == found.n.tolist()
 
 
-def test_the_flow_number_seeds_the_bootstrap() -> None:
-    values, owner = np.arange(20.0), np.zeros(20, np.int64)
-    first, again, other = (intervals.mean(values, owner, np.array([n])) for n in (3, 3, 4))
-    assert (first.low[0], first.high[0]) == (again.low[0], again.high[0])
-    assert first.low[0] != other.low[0]
+COVERED = 4000
 
 
-@pytest.mark.parametrize("n", [5, 12, 100])
-def test_bootstrap_covers_the_mean(n: int) -> None:
-    """Of 600 samples from an exponential law at least 88 % of the intervals hold the mean (95 % is nominal)."""
-    flows = 600
-    values = np.random.default_rng(n).exponential(1.0, flows * n)
-    found = intervals.mean(values, np.repeat(np.arange(flows), n), np.arange(flows))
-    assert 0.88 <= np.mean((found.low <= 1.0) & (found.high >= 1.0))
+@pytest.mark.parametrize("n", [8, 30, 140])
+def test_interval_holds_the_mean_of_exponential_observations(n: int) -> None:
+    values = np.random.default_rng(n).exponential(1.0, COVERED * n)
+    found = intervals.mean(values, np.repeat(np.arange(COVERED), n), COVERED)
+    held = np.mean((found.low <= 1.0) & (found.high >= 1.0))
+    assert 0.93 <= held <= 0.97
+
+
+@pytest.mark.parametrize("alike", [0.0, 0.3, 0.6])
+def test_interval_holds_the_mean_of_neighbours_that_are_alike(alike: float) -> None:
+    """Windows, each from half of the last one (0.5), are such: without what their neighbours tell the share would be
+    93, 87 and 75 per cent."""
+    n, random = 140, np.random.default_rng(3)
+    values = random.normal(0.0, 1.0, (COVERED, n))
+    values[:, 0] /= (1 - alike**2) ** 0.5
+    for k in range(1, n):
+        values[:, k] += alike * values[:, k - 1]
+    found = intervals.mean(20.0 + values.ravel(), np.repeat(np.arange(COVERED), n), COVERED)
+    assert 0.93 <= np.mean((found.low <= 20.0) & (found.high >= 20.0)) <= 0.97
+
+
+def test_share_of_trials_that_come_in_pairs() -> None:
+    """Pairs of equal trials tell what half as many do; the interval of 95 % holds the share of either."""
+    random, n, share = np.random.default_rng(5), 120, 0.2
+    singles = (random.random((COVERED, n)) < share).astype(float)
+    pairs = np.repeat((random.random((COVERED, n // 2)) < share).astype(float), 2, axis=1)
+    owner = np.repeat(np.arange(COVERED), n)
+    for trials in (singles, pairs):
+        low, high = intervals.share_interval(trials.ravel(), owner, COVERED)
+        assert 0.93 <= np.mean((low <= share) & (high >= share)) <= 0.97
+
+
+def test_share_of_no_hit_and_of_nothing_but_hits() -> None:
+    """Clopper and Pearson: 0 of 10 ends at 0.3085, 10 of 10 begin at 0.6915; no trial gives nothing."""
+    low, high = intervals.share_interval(np.repeat([0.0, 1.0], 10), np.repeat([0, 1], 10), 3)
+    assert [0.0, 0.6915] == pytest.approx(low[:2].tolist(), abs=5e-5)
+    assert [0.3085, 1.0] == pytest.approx(high[:2].tolist(), abs=5e-5)
+    assert np.isnan([low[2], high[2]]).all()
 
 
 @given(st.lists(st.floats(0.01, 100), min_size=2, max_size=60), st.floats(0.01, 100))
 def test_scaling_the_observations_scales_the_interval(values: list[float], scale: float) -> None:
-    observed, owner, flow = np.array(values), np.zeros(len(values), np.int64), np.array([1])
-    plain, scaled = intervals.mean(observed, owner, flow), intervals.mean(scale * observed, owner, flow)
+    observed, owner = np.array(values), np.zeros(len(values), np.int64)
+    plain, scaled = intervals.mean(observed, owner, 1), intervals.mean(scale * observed, owner, 1)
     assert [scale * plain.value[0], scale * plain.low[0], scale * plain.high[0]] == pytest.approx(
         [scaled.value[0], scaled.low[0], scaled.high[0]], rel=1e-6, abs=1e-9
     )

@@ -126,6 +126,17 @@ def test_a_flow_without_losses_has_rates_of_zero_and_no_burst() -> None:
     assert [None] * 5 == [found[name]["value"] for name in ("m", "q", "p_to", "w", "w_max")]
 
 
+def test_events_of_one_loss_leave_room_for_as_many_as_would_not_have_shown() -> None:
+    """Ten events of one loss with 9 others in flight: 3.689/10 more losses an event, and 1 - 0.025^(1/90) of q."""
+    losses = [event_row("loss_event", float(k), segments=1, flight=9.0, left=k * 10_000) for k in range(10)]
+    flow = flow_row(
+        sent_segments=1000, unique_bytes=100_000, lost_segments=10, lost_low=10, lost_high=10, loss_events=10
+    )
+    found = values(tables([flow], losses, [round_row(0, 0.0, 0.1)]))
+    assert [1.0, 1.0, 1.3689] == pytest.approx([found["m"][key] for key in ("value", "low", "high")], rel=1e-4)
+    assert [0.0, 0.0, 1 - 0.025 ** (1 / 90)] == pytest.approx([found["q"][key] for key in ("value", "low", "high")])
+
+
 def test_empty_tables_give_an_empty_table() -> None:
     assert 0 == estimate(*tables([], [], [])).height
 

@@ -2,7 +2,6 @@
 
 use crate::filter::Filter;
 use crate::flow::{Settings, Tracker};
-use crate::quality::directions;
 use crate::segment::Segment;
 use crate::tables::{Collector, SegmentTable, Tables};
 
@@ -79,7 +78,6 @@ impl Analysis {
 
     pub fn finish(mut self) -> Tables {
         self.tracker.finish(&mut self.rows);
-        let warnings = [self.tracker.warnings(), directions::sentences(self.rows.flows())].concat();
-        self.rows.finish(self.segments, warnings)
+        self.rows.finish(self.segments, self.tracker.warnings())
     }
 }

@@ -55,7 +55,7 @@ impl Loss {
 #[derive(Clone, Debug)]
 pub struct LossEvents {
     flow: u32,
-    open: Option<Open>,
+    open: Option<Box<Open>>,
     pub count: u64,
 }
 
@@ -70,7 +70,7 @@ struct Open {
 }
 
 impl LossEvents {
-    pub fn new(flow: u32) -> Self {
+    pub const fn new(flow: u32) -> Self {
         Self {
             flow,
             open: None,
@@ -89,14 +89,14 @@ impl LossEvents {
             _ => {
                 self.close(sink);
                 self.count += 1;
-                self.open = Some(Open {
+                self.open = Some(Box::new(Open {
                     first: *loss,
                     end_ns: loss.time_ns + (loss.rtt_s * 1e9) as i64,
                     last_ns: loss.time_ns,
                     right: loss.right,
                     segments: loss.segments,
                     timeout: loss.by_timeout,
-                });
+                }));
             }
         }
     }

@@ -84,10 +84,10 @@ pub struct Marks {
     flow: u32,
     /// `None`: SYN and SYN-ACK were not both seen.
     pub feedback: Option<Feedback>,
-    arrived: Option<Open>,
+    arrived: Option<Box<Open>>,
     /// A round trip after the first mark of `arrived`.
     arrived_end_ns: i64,
-    echoed: Option<Open>,
+    echoed: Option<Box<Open>>,
     /// Highest byte sent when the sender had the first echo of `echoed`; elsewhere first byte of the CWR.
     recover: u64,
     /// Away from the sender: what is echoed before is of `echoed`.
@@ -159,10 +159,10 @@ impl Marks {
                 self.arrived_events += 1;
                 self.arrived_end_ns = time_ns + (state.rtt_s * 1e9) as i64;
                 let row = self.row(Reason::Ce, time_ns, frame, (left, right), state);
-                self.arrived = Some(Open {
+                self.arrived = Some(Box::new(Open {
                     row: EventRow { segments: count, ..row },
                     last_ns: time_ns,
-                });
+                }));
             }
         }
     }
@@ -203,14 +203,14 @@ impl Marks {
                 self.unanswered = Some(echo.frame);
                 let range = (state.una, echo.ack.max(state.una));
                 let row = self.row(reason, echo.time_ns, echo.frame, range, state);
-                self.echoed = Some(Open {
+                self.echoed = Some(Box::new(Open {
                     row: EventRow {
                         segments: marks.max(1),
                         cause_frame: self.marked_frame.take().filter(|&frame| frame < echo.frame),
                         ..row
                     },
                     last_ns: echo.time_ns,
-                });
+                }));
             }
         }
     }
@@ -258,8 +258,8 @@ impl Marks {
     }
 }
 
-fn close(open: &mut Option<Open>, sink: &mut dyn Sink) {
-    if let Some(Open { row, last_ns }) = open.take() {
+fn close(open: &mut Option<Box<Open>>, sink: &mut dyn Sink) {
+    if let Some(Open { row, last_ns }) = open.take().map(|open| *open) {
         sink.event(EventRow {
             value: Some((last_ns - row.time_ns) as f64 / 1e9),
             ..row

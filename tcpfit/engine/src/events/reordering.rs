@@ -10,6 +10,7 @@
 //! ACKs, and without SACK those behind the first of a hole that were not sent again.
 
 use crate::events::fate::least_ns;
+use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Unit};
 use crate::flow::sender::{Ack, Sender};
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
@@ -44,7 +45,7 @@ pub struct Late {
 #[derive(Clone, Debug)]
 pub struct Reordering {
     flow: u32,
-    open: Option<Open>,
+    open: Option<Box<Open>>,
     /// At the sender: late segments that were sent once, until the fate of those sent before them is known.
     pending: Vec<Seen>,
     /// At the sender: segments that were sent again and came after later ones, whichever copy it was.
@@ -72,8 +73,16 @@ struct Open {
     depth: u32,
 }
 
+impl Blank for Reordering {
+    const BLANK: &'static Self = &Self::of(0);
+
+    fn new(flow: u32) -> Self {
+        Self::of(flow)
+    }
+}
+
 impl Reordering {
-    pub fn new(flow: u32) -> Self {
+    const fn of(flow: u32) -> Self {
         Self {
             flow,
             open: None,
@@ -84,6 +93,11 @@ impl Reordering {
             doubtful: 0,
             doubtful_losses: 0,
         }
+    }
+
+    /// Nothing waits for evidence.
+    pub fn is_settled(&self) -> bool {
+        self.pending.is_empty()
     }
 
     pub fn on_late(&mut self, late: Late, rtt_s: f64, flight: f64, sink: &mut dyn Sink) {
@@ -121,11 +135,11 @@ impl Reordering {
             _ => {
                 self.close(sink);
                 self.events += 1;
-                self.open = Some(Open {
+                self.open = Some(Box::new(Open {
                     first: late,
                     last: late,
                     depth: late.segments,
-                });
+                }));
             }
         }
     }

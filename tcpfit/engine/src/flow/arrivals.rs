@@ -143,8 +143,9 @@ impl Arrivals {
         }
     }
 
+    #[inline]
     fn skip(&mut self, index: i64, missing: u32) {
-        if missing <= LARGEST_GAP {
+        if (1..=LARGEST_GAP).contains(&missing) {
             self.skipped.extend(index - i64::from(missing)..index);
             while self.skipped.len() > REMEMBERED {
                 self.skipped.pop_front();
@@ -180,10 +181,13 @@ impl Arrivals {
                 return;
             }
         }
-        if passing.left >= sender.nxt {
-            self.fill_gap(&passing, sender, sink);
-        } else {
-            self.lost_below(&passing, sender, sink);
+        // what most segments are: the next, and no identification is missing before it
+        if passing.left != sender.nxt || !self.skipped.is_empty() {
+            if passing.left >= sender.nxt {
+                self.fill_gap(&passing, sender, sink);
+            } else {
+                self.lost_below(&passing, sender, sink);
+            }
         }
         if passing.left >= sender.nxt {
             self.send_new(&passing, sender, sink);

@@ -5,6 +5,7 @@ use crate::flow::ack_delay::AckDelay;
 use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, CAPTURE_COPY_NS};
 use crate::flow::direction::{smss_of, EarlyAcks, Flow};
+use crate::flow::rare::Rare;
 use crate::flow::sender::Sender;
 use crate::flow::sequence::Unwrap;
 use crate::flow::stamp_clock::StampClock;
@@ -36,6 +37,9 @@ impl Numbers {
         self.next_flow - 1
     }
 }
+
+/// Address and port.
+pub type Name = (Address, u16);
 
 #[derive(Default)]
 struct End {
@@ -71,6 +75,13 @@ struct End {
 }
 
 impl End {
+    /// 0 if that is its name. In words, as addresses are written, for the processor to have them at once.
+    #[inline]
+    fn differs(&self, (address, port): Name) -> u64 {
+        let bits = u128::from_ne_bytes(self.address) ^ u128::from_ne_bytes(address);
+        bits as u64 | (bits >> 64) as u64 | u64::from(self.port ^ port)
+    }
+
     /// Remembers the identification of a packet before the flow begins: the counter runs through the handshake.
     fn before_data(&mut self, segment: &Segment) {
         if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
@@ -122,7 +133,12 @@ pub struct Connection {
     pub number: u32,
     /// Numbers of the hosts at the ends, in the owner's table.
     pub hosts: [Option<u32>; 2],
+    /// Identity of what is around the packets, and another of the direction that came second.
+    pub around: u32,
+    pub alias: Option<u32>,
     ends: [End; 2],
+    /// Shift of the window field that each end sends, where the SYNs leave no other.
+    shifts: [Option<u8>; 2],
     /// End that sent the SYN, if it was seen.
     client: Option<usize>,
     synack_seen: bool,
@@ -130,6 +146,8 @@ pub struct Connection {
     held_back: Vec<Segment>,
     pub last_ns: i64,
     reset: bool,
+    /// It has closed, and its owner keeps it for late packets.
+    pub lingers: bool,
 }
 
 impl Connection {
@@ -142,18 +160,56 @@ impl Connection {
         Self {
             number,
             hosts: [None, None],
+            around: first.around,
+            alias: None,
             ends: [end(first.src, first.sport), end(first.dst, first.dport)],
+            shifts: [None, None],
             client: None,
             synack_seen: false,
             position: None,
             held_back: Vec::new(),
             last_ns: first.time_ns,
             reset: false,
+            lingers: false,
         }
     }
 
+    /// The end that sent a segment of this connection.
+    #[inline]
     pub fn end_of(&self, segment: &Segment) -> usize {
-        usize::from(!(segment.src == self.ends[0].address && segment.sport == self.ends[0].port))
+        usize::from(self.ends[0].differs((segment.src, segment.sport)) != 0)
+    }
+
+    /// The segment is between the connection's two ends, in the same VLANs and tunnels.
+    #[inline]
+    pub fn joins(&self, segment: &Segment) -> bool {
+        (segment.around == self.around || self.alias == Some(segment.around)) && self.is_between(segment)
+    }
+
+    #[inline]
+    fn is_between(&self, segment: &Segment) -> bool {
+        // no branch on the direction: nobody can predict it
+        let from = self.end_of(segment);
+        let src = self.ends[from].differs((segment.src, segment.sport));
+        src | self.ends[1 - from].differs((segment.dst, segment.dport)) == 0
+    }
+
+    /// The connection has closed: few packets will come, if any, so that what it holds in reserve is given back.
+    pub fn linger(&mut self) {
+        self.lingers = true;
+        for flow in self.ends.iter_mut().filter_map(|end| end.direction.as_mut()) {
+            flow.sender.shrink();
+        }
+    }
+
+    /// Address and port of each end.
+    pub fn names(&self) -> [Name; 2] {
+        [0, 1].map(|end: usize| (self.ends[end].address, self.ends[end].port))
+    }
+
+    /// Nothing of the segment's sender is in the capture yet.
+    pub fn lacks(&self, segment: &Segment) -> bool {
+        self.alias.is_none() && self.is_between(segment) && !self.ends[self.end_of(segment)].seen
     }
 
     /// Both ends have said that they are done.
@@ -161,11 +217,8 @@ impl Connection {
         self.reset || (self.ends[0].fin && self.ends[1].fin)
     }
 
-    /// A SYN that opens another connection between the same ends: another initial sequence number.
+    /// The segment is a SYN that opens another connection between the same ends: another initial sequence number.
     pub fn is_reused_by(&self, segment: &Segment) -> bool {
-        if !segment.has(flags::SYN) {
-            return false;
-        }
         let end = &self.ends[self.end_of(segment)];
         if segment.has(flags::ACK) {
             // the SYN comes first, unless its direction is not in the capture
@@ -191,21 +244,19 @@ impl Connection {
     }
 
     /// End at the capture point, once the handshake or the first packets have told.
-    pub fn local_address(&self) -> Option<Address> {
-        Some(self.ends[self.position?.local_end()?].address)
+    pub fn local_end(&self) -> Option<usize> {
+        self.position?.local_end()
     }
 
-    /// Ends whose identifications count the connection's packets, as far as seen.
-    pub fn counting(&self) -> impl Iterator<Item = Address> + '_ {
-        let counts = |end: &&End| end.direction.as_ref().is_some_and(|flow| flow.arrivals.counts());
-        self.ends.iter().filter(counts).map(|end| end.address)
+    /// The end's identifications count the connection's packets, as far as seen.
+    pub fn counts(&self, end: usize) -> bool {
+        let flow = self.ends[end].direction.as_ref();
+        flow.is_some_and(|flow| flow.arrivals.counts())
     }
 
-    /// What other connections have shown of the hosts.
-    pub fn trust(&mut self, counts: impl Fn(&Address) -> bool) {
-        for end in &mut self.ends {
-            end.counts = counts(&end.address);
-        }
+    /// Other connections have shown that the identifications of the host at that end count a connection's packets.
+    pub fn trust(&mut self, end: usize) {
+        self.ends[end].counts = true;
     }
 
     /// The identifications of that end count packets of other connections too.
@@ -237,9 +288,10 @@ impl Connection {
         }
     }
 
-    pub fn push(&mut self, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+    /// Takes the next segment, which `end` sent.
+    #[inline]
+    pub fn push(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.last_ns = self.last_ns.max(segment.time_ns);
-        let end = self.end_of(segment);
         self.ends[end].seen = true;
         if let Some((tsval, _)) = segment.options.timestamps {
             self.ends[end].stamps.learn(tsval, segment.time_ns);
@@ -286,6 +338,7 @@ impl Connection {
         } else {
             self.client = Some(end);
         }
+        self.shifts = [0, 1].map(|end| self.offered_scales(end).exact());
         self.ends[end].before_data(segment);
         let end = &mut self.ends[end];
         if again && since_s > SYN_TIMER_S && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
@@ -427,7 +480,7 @@ impl Connection {
         for id in self.ends[end].early_ids.into_iter().flatten() {
             arrivals.on_other(Some(id));
         }
-        let mut acks = AckDelay::default();
+        let mut acks: Rare<AckDelay> = Rare::new(number);
         if vantage != Vantage::Sender {
             acks.set_way(position.halves_s[end].unwrap_or(0.0));
         }
@@ -463,11 +516,6 @@ impl Connection {
         )
     }
 
-    /// The shift, where the SYNs leave no other.
-    fn window_scale(&self, end: usize) -> Option<u8> {
-        self.offered_scales(end).exact()
-    }
-
     /// How marks are echoed; `None` if the handshake was not seen.
     fn feedback(&self) -> Option<Feedback> {
         let client = self.client?;
@@ -479,7 +527,7 @@ impl Connection {
 
     /// An ACK for the data of `data_end`.
     fn on_ack(&mut self, data_end: usize, segment: &Segment, sink: &mut dyn Sink) {
-        let scale = self.window_scale(1 - data_end);
+        let scale = self.shifts[1 - data_end];
         let window = &mut self.ends[1 - data_end].window;
         *window = Some(window.map_or((segment.window, segment.window), |(a, b)| {
             (a.min(segment.window), b.max(segment.window))

@@ -3,6 +3,7 @@
 use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::arrivals::{Arrivals, Passing};
+use crate::flow::rare::Rare;
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::window_scale::WindowScale;
@@ -22,7 +23,8 @@ const FIN_COPY_NS: i64 = 10_000_000;
 pub struct Flow {
     pub sender: Sender,
     pub arrivals: Arrivals,
-    pub acks: AckDelay,
+    /// At the sender an ACK is there as it passes.
+    pub acks: Rare<AckDelay>,
     pub first_ns: i64,
     pub last_ns: i64,
     pub offload: bool,
@@ -35,7 +37,7 @@ pub struct Flow {
     /// When the window opened again, as seen at the capture point.
     pub opened_ns: i64,
     /// The last FIN without data.
-    pub fin: Option<Passing>,
+    pub fin: Option<Box<Passing>>,
     pub zero_windows: u64,
     pub early: EarlyAcks,
     /// What is known of the receiver's window scale, where the SYNs do not say it.
@@ -148,7 +150,10 @@ impl Flow {
     /// A FIN without data. It takes a sequence number and is sent again like data (RFC 9293, 3.4), but is no data segment.
     pub fn on_fin(&mut self, passing: Passing, sink: &mut dyn Sink) {
         self.arrivals.on_fin(passing, &mut self.sender, sink);
-        let earlier = self.fin.replace(passing).filter(|fin| fin.left == passing.left);
+        let earlier = self
+            .fin
+            .replace(Box::new(passing))
+            .filter(|fin| fin.left == passing.left);
         let Some(earlier) = earlier.filter(|fin| passing.time_ns - fin.time_ns > FIN_COPY_NS) else {
             return;
         };
@@ -318,8 +323,10 @@ impl Flow {
     }
 
     pub fn finish(&mut self, sink: &mut dyn Sink) {
-        for ack in self.acks.drain().collect::<Vec<_>>() {
-            self.sender.on_ack(&ack, sink);
+        if let Some(acks) = self.acks.changed() {
+            for ack in acks.drain() {
+                self.sender.on_ack(&ack, sink);
+            }
         }
         self.end_zero_window(self.last_ns, None, sink);
         self.sender.finish(sink);

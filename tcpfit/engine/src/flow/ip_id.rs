@@ -35,7 +35,7 @@ pub struct IpId {
     forwards: u32,
     /// Numbers that are skipped say nothing of the connection.
     gaps_mean_nothing: bool,
-    /// Bit i: `highest - i` has been seen.
+    /// Whether the last `REMEMBERED` numbers have been seen, each in the bit that it is modulo their number.
     seen: [u64; (REMEMBERED / 64) as usize],
 }
 
@@ -76,15 +76,14 @@ impl IpId {
             self.started = true;
             self.highest = i64::from(id);
             self.width = width;
-            self.seen[0] = 1;
+            self.mark(self.highest);
             return Place::Unknown;
         }
         let index = self.highest + i64::from(id.wrapping_sub(self.highest as u16) as i16);
         let step = index - self.highest - (self.width - 1);
         if index <= self.highest {
             let back = self.highest - index;
-            let seen = back < REMEMBERED && self.seen[(back / 64) as usize] >> (back % 64) & 1 == 1;
-            if seen {
+            if back < REMEMBERED && self.has_seen(index) {
                 return if self.ordered() {
                     Place::Copy
                 } else {
@@ -94,7 +93,7 @@ impl IpId {
             if back >= REMEMBERED || !self.ordered() {
                 return self.restart(index, width);
             }
-            self.seen[(back / 64) as usize] |= 1 << (back % 64);
+            self.mark(index);
             return Place::Late { index };
         }
         let usable = self.ordered();
@@ -107,7 +106,8 @@ impl IpId {
             self.ones /= 2;
             self.forwards /= 2;
         }
-        self.shift(index - self.highest);
+        self.forget_between(index);
+        self.mark(index);
         self.highest = index;
         self.width = width;
         let plausible = (1..=LARGEST_STEP).contains(&step);
@@ -125,28 +125,37 @@ impl IpId {
     fn restart(&mut self, index: i64, width: i64) -> Place {
         self.steps += 1;
         self.seen = Default::default();
-        self.seen[0] = 1;
+        self.mark(index);
         self.highest = index;
         self.width = width;
         Place::Unknown
     }
 
-    fn shift(&mut self, by: i64) {
-        if by >= REMEMBERED {
+    fn bit(index: i64) -> (usize, u64) {
+        let at = index.rem_euclid(REMEMBERED) as usize;
+        (at / 64, 1 << (at % 64))
+    }
+
+    fn has_seen(&self, index: i64) -> bool {
+        let (word, bit) = Self::bit(index);
+        self.seen[word] & bit != 0
+    }
+
+    fn mark(&mut self, index: i64) {
+        let (word, bit) = Self::bit(index);
+        self.seen[word] |= bit;
+    }
+
+    /// The bits of the numbers skipped before `index`, and its own, were those of numbers that are too old now.
+    fn forget_between(&mut self, index: i64) {
+        if index - self.highest >= REMEMBERED {
             self.seen = Default::default();
         } else {
-            let (words, bits) = ((by / 64) as usize, (by % 64) as u32);
-            for i in (0..self.seen.len()).rev() {
-                let high = if i >= words { self.seen[i - words] << bits } else { 0 };
-                let low = if bits > 0 && i > words {
-                    self.seen[i - words - 1] >> (64 - bits)
-                } else {
-                    0
-                };
-                self.seen[i] = high | low;
+            for skipped in self.highest + 1..=index {
+                let (word, bit) = Self::bit(skipped);
+                self.seen[word] &= !bit;
             }
         }
-        self.seen[0] |= 1;
     }
 }
 

@@ -33,7 +33,35 @@ pub struct Rtt {
     round_end: u64,
     /// The first samples; the histogram takes over from them, since most flows have few.
     few: [f64; FEW],
-    histogram: Option<Box<[u32; BINS]>>,
+    histogram: Histogram,
+    /// Samples that fall between these fall into `last_bin` too: most do, and a logarithm is dear.
+    last_range: [f64; 2],
+    last_bin: u16,
+}
+
+/// Samples a bin, from the lowest bin that has any to the highest: a flow's round trips are near each other.
+#[derive(Clone, Debug, Default)]
+struct Histogram {
+    first: u16,
+    counts: Vec<u32>,
+}
+
+impl Histogram {
+    fn add(&mut self, bin: u16) {
+        if self.counts.is_empty() {
+            self.first = bin;
+        }
+        if bin < self.first {
+            let below = usize::from(self.first - bin);
+            self.counts.splice(0..0, std::iter::repeat_n(0, below));
+            self.first = bin;
+        }
+        let at = usize::from(bin - self.first);
+        if at >= self.counts.len() {
+            self.counts.resize(at + 1, 0);
+        }
+        self.counts[at] += 1;
+    }
 }
 
 impl Default for Rtt {
@@ -50,7 +78,9 @@ impl Default for Rtt {
             rfc_variance_s: 0.0,
             round_end: 0,
             few: [0.0; FEW],
-            histogram: None,
+            histogram: Histogram::default(),
+            last_range: [f64::INFINITY, f64::NEG_INFINITY],
+            last_bin: 0,
         }
     }
 }
@@ -86,18 +116,33 @@ impl Rtt {
     }
 
     fn keep(&mut self, rtt_s: f64) {
-        let bin = |rtt_s: f64| ((rtt_s / BIN_FLOOR_S).ln() / BIN_RATIO.ln()).clamp(0.0, (BINS - 1) as f64) as usize;
         if let Some(slot) = self.few.get_mut(self.samples as usize) {
             *slot = rtt_s;
             return;
         }
-        let few = self.few;
-        let histogram = self.histogram.get_or_insert_with(|| {
-            let mut bins = Box::new([0; BINS]);
-            few.iter().for_each(|&rtt_s| bins[bin(rtt_s)] += 1);
-            bins
-        });
-        histogram[bin(rtt_s)] += 1;
+        if self.samples as usize == FEW {
+            for few in self.few {
+                let bin = self.bin(few);
+                self.histogram.add(bin);
+            }
+        }
+        let bin = self.bin(rtt_s);
+        self.histogram.add(bin);
+    }
+
+    fn bin(&mut self, rtt_s: f64) -> u16 {
+        let [low, high] = self.last_range;
+        if low <= rtt_s && rtt_s <= high {
+            return self.last_bin;
+        }
+        let bin = ((rtt_s / BIN_FLOOR_S).ln() / BIN_RATIO.ln()).clamp(0.0, (BINS - 1) as f64) as u16;
+        self.last_range = if bin == self.last_bin {
+            [low.min(rtt_s), high.max(rtt_s)]
+        } else {
+            [rtt_s, rtt_s]
+        };
+        self.last_bin = bin;
+        bin
     }
 
     /// Feeds the estimator alone (timestamp echoes of resent data: RFC 7323, 4.1).
@@ -154,16 +199,17 @@ impl Rtt {
     /// The quantile `share`; of many samples the upper edge of the bin that holds it.
     pub fn quantile_s(&self, share: f64) -> Option<f64> {
         let target = (share * self.samples as f64).ceil() as u64;
-        let Some(histogram) = self.histogram.as_ref() else {
-            let mut few = self.few[..self.samples as usize].to_vec();
+        if self.samples as usize <= FEW {
+            let mut few = self.few;
+            let few = &mut few[..self.samples as usize];
             few.sort_by(f64::total_cmp);
             return few.get((target as usize).saturating_sub(1)).copied();
-        };
+        }
         let mut seen = 0u64;
-        for (bin, &count) in histogram.iter().enumerate() {
+        for (bin, &count) in (i32::from(self.histogram.first)..).zip(&self.histogram.counts) {
             seen += u64::from(count);
             if seen >= target {
-                return Some(BIN_FLOOR_S * BIN_RATIO.powi(bin as i32 + 1));
+                return Some(BIN_FLOOR_S * BIN_RATIO.powi(bin + 1));
             }
         }
         None

@@ -6,6 +6,9 @@
 use crate::rows::Reason;
 use std::collections::VecDeque;
 
+/// Units at the front that are looked at one by one.
+const NEAR: usize = 8;
+
 /// One transmission of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Transmission {
@@ -49,6 +52,11 @@ impl Unit {
 
     pub fn last(&self) -> &Transmission {
         self.resent.as_ref().and_then(|r| r.last()).unwrap_or(&self.first)
+    }
+
+    /// It was sent once and passed the capture point: nothing but time decides on it.
+    pub fn is_plain(&self) -> bool {
+        self.resent.is_none() && self.first.seen
     }
 
     /// Some transmission of it passed the capture point.
@@ -97,6 +105,17 @@ impl Scoreboard {
     /// Index of the first unit that begins at or after `at`.
     pub fn at_or_after(&self, at: u64) -> usize {
         self.units.partition_point(|u| u.left < at)
+    }
+
+    /// Number of units below `at`, which is made an edge. An ACK covers few: looking from the front finds them soonest.
+    #[inline]
+    pub fn below(&mut self, at: u64) -> usize {
+        let near = self.units.iter().take(NEAR).take_while(|u| u.right <= at).count();
+        if near == self.units.len() || near < NEAR && self.units[near].left >= at {
+            return near;
+        }
+        self.split(at);
+        self.at_or_after(at)
     }
 
     /// Makes `at` an edge: the unit that holds it becomes two.

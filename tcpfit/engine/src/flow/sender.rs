@@ -8,6 +8,7 @@ use crate::events::cause::{Episodes, DUPTHRESH};
 use crate::events::fate::{least_ns, Fates};
 use crate::events::marks::{Echo, Marks, State};
 use crate::events::reordering::Reordering;
+use crate::flow::rare::Rare;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
 use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit};
@@ -19,6 +20,9 @@ const PROMPT_RESPONSES: i64 = 8;
 const PROMPT_NS: i64 = 200_000;
 /// Units kept of a flow without ACKs, to know data sent again: 90 MB of segments on Ethernet.
 const HELD_ONE_WAY: usize = 65_536;
+/// Time in which an answer to an ACK counts as sent because of it, at least: at the sender;
+/// elsewhere four times as long.
+const CLOCK_FLOOR_NS: i64 = 1_000_000;
 /// Segments below the advertised window at which it was not what held the sender.
 const WINDOW_ROOM: f64 = 3.0;
 /// Round trips after the last resend until answers to needless copies have come.
@@ -118,8 +122,8 @@ pub struct Sender {
     response_ns: i64,
     /// When the last third duplicate ACK came.
     pub third_ns: i64,
-    /// SACK blocks of the last ACK.
-    last_sack: ([(u64, u64); 4], u8),
+    /// SACK blocks of the last ACK, if it had any.
+    last_sack: Option<Box<([(u64, u64); 4], u8)>>,
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
     /// when all holes are filled came from copies of data that had arrived before.
     pub unexplained_acks: u32,
@@ -134,9 +138,9 @@ pub struct Sender {
     /// Window of the last ACK, in bytes.
     pub window: Option<u64>,
     pub episodes: Episodes,
-    pub fates: Fates,
+    pub fates: Rare<Fates>,
     pub rounds: Rounds,
-    pub reordering: Reordering,
+    pub reordering: Rare<Reordering>,
     pub marks: Marks,
     pub totals: Totals,
     clock_ns: i64,
@@ -182,7 +186,7 @@ impl Sender {
             heard: start,
             response_ns: 0,
             third_ns: i64::MIN / 2,
-            last_sack: Default::default(),
+            last_sack: None,
             unexplained_acks: 0,
             held_to: 0,
             held_ns: i64::MIN / 2,
@@ -192,12 +196,19 @@ impl Sender {
             delivered_order: 0,
             window: None,
             episodes: Episodes::default(),
-            fates: Fates::new(flow),
+            fates: Rare::new(flow),
             rounds: Rounds::new(flow),
-            reordering: Reordering::new(flow),
+            reordering: Rare::new(flow),
             marks: Marks::new(flow),
             totals: Totals::default(),
             clock_ns: 0,
+        }
+    }
+
+    /// Gives back what is held in reserve.
+    pub fn shrink(&mut self) {
+        if self.board.units.is_empty() {
+            self.board = Scoreboard::default();
         }
     }
 
@@ -337,7 +348,7 @@ impl Sender {
             self.outstanding = self
                 .outstanding
                 .saturating_sub(segments(unit.right - unit.left, self.smss));
-            if unit.resent.is_some() || !unit.first.seen {
+            if !unit.is_plain() {
                 self.fates.on_undelivered(unit);
                 self.settle(sent.time_ns, sink);
             }
@@ -377,7 +388,9 @@ impl Sender {
             self.held_back = undisturbed.then_some((flight_before, room));
         }
         let heard = self.heard;
-        self.on_sack(ack);
+        if ack.sack_len > 0 {
+            self.on_sack(ack);
+        }
         if self.vantage == Vantage::Sender && self.marks.listens(ack.ace) {
             let state = State {
                 flight: flight_before,
@@ -389,8 +402,7 @@ impl Sender {
                 sink,
             );
         }
-        let same_sack =
-            self.sack && std::mem::replace(&mut self.last_sack, (ack.sack, ack.sack_len)) == (ack.sack, ack.sack_len);
+        let same_sack = self.sack && self.repeats_sack(ack);
         if same_sack && ack.ack == self.una && ack.pure && ack.window == self.window {
             self.on_discarded(ack);
         }
@@ -415,7 +427,8 @@ impl Sender {
             }
             // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
             let update = ack.window > self.window.map(|w| 2 * w);
-            if !update && !self.sack && !self.fates.is_answer(ack.time_ns, self.rtt.srtt_s) {
+            let (now_ns, srtt_s) = (ack.time_ns, self.rtt.srtt_s);
+            if !update && !self.sack && !(self.fates.expects_answers() && self.fates.is_answer(now_ns, srtt_s)) {
                 self.unexplained_acks += 1;
                 self.held_to = self.nxt;
                 self.held_ns = ack.time_ns;
@@ -424,6 +437,22 @@ impl Sender {
         self.close_epoch(ack.time_ns);
         self.window = ack.window;
         self.last_ack_ns = ack.time_ns;
+    }
+
+    /// The ACK has the SACK blocks of the one before.
+    #[inline]
+    fn repeats_sack(&mut self, ack: &Ack) -> bool {
+        if ack.sack_len == 0 {
+            return self.last_sack.take().is_none();
+        }
+        let blocks = (ack.sack, ack.sack_len);
+        match &mut self.last_sack {
+            Some(last) => std::mem::replace(&mut **last, blocks) == blocks,
+            None => {
+                self.last_sack = Some(Box::new(blocks));
+                false
+            }
+        }
     }
 
     /// An ACK that says nothing new answers a segment that the receiver did not take: its timestamp was older than one
@@ -453,9 +482,6 @@ impl Sender {
 
     fn on_sack(&mut self, ack: &Ack) {
         let blocks = &ack.sack[..ack.sack_len as usize];
-        if blocks.is_empty() {
-            return;
-        }
         self.sack = true;
         let heard = self.heard;
         let mut first_sample: Option<i64> = None;
@@ -505,14 +531,13 @@ impl Sender {
             return;
         }
         let from = self.una;
-        self.board.split(ack.ack);
         // Karn: no sample from resent data; the oldest unit never resent is the estimator's
         let (mut oldest, mut resent) = (None, false);
         let mut echoed: Option<i64> = None;
         let mut head = true;
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
-        let units = self.board.at_or_after(ack.ack);
+        let units = self.board.below(ack.ack);
         for _ in 0..units {
             let Some(unit) = self.board.units.pop_front() else {
                 break;
@@ -626,23 +651,36 @@ impl Sender {
     /// Gives out what no later packet can change.
     pub fn settle(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         let open_ns = self.board.units.front().map_or(i64::MAX, |u| u.first.time_ns);
-        let context = self.context();
-        let known_ns = self.fates.settle(now_ns, open_ns, &context, &mut self.rounds, sink);
+        let mut known_ns = open_ns;
+        if !self.fates.is_settled() {
+            let context = self.context();
+            known_ns = self.fates.settle(now_ns, open_ns, &context, &mut self.rounds, sink);
+        }
         self.rounds.settle(known_ns, sink);
-        self.settle_reordering(known_ns, sink);
+        if !self.reordering.is_settled() || !self.fates.originals.is_empty() {
+            self.settle_reordering(known_ns, sink);
+        }
     }
 
     /// The flow is over: everything is given out with what is known.
     pub fn finish(&mut self, sink: &mut dyn Sink) {
         self.close_episode(self.last_sent_ns.max(self.last_ack_ns), false, sink);
         let old = self.unexplained_acks.saturating_sub(self.duplicate_acks);
-        self.fates.close_epoch(if self.sack { 0 } else { old }, self.smss);
+        if let Some(fates) = self.fates.changed() {
+            fates.close_epoch(if self.sack { 0 } else { old }, self.smss);
+        }
         while let Some(unit) = self.board.units.pop_front() {
-            self.fates.on_undelivered(unit);
+            if !unit.is_plain() {
+                self.fates.on_undelivered(unit);
+            }
         }
         self.settle(i64::MAX, sink);
-        self.fates.finish(sink);
-        self.reordering.close(sink);
+        if let Some(fates) = self.fates.changed() {
+            fates.finish(sink);
+        }
+        if let Some(reordering) = self.reordering.changed() {
+            reordering.close(sink);
+        }
         self.marks.close(sink);
         self.rounds.finish(self.episodes.phase, sink);
     }
@@ -662,16 +700,17 @@ impl Sender {
     pub fn clock_tolerance_ns(&self) -> i64 {
         let share = if self.vantage == Vantage::Sender { 0.05 } else { 0.1 };
         let floor = if self.vantage == Vantage::Sender {
-            1_000_000
+            CLOCK_FLOOR_NS
         } else {
-            4_000_000
+            4 * CLOCK_FLOOR_NS
         };
         floor.max((self.rtt.srtt_s * share * 1e9) as i64)
     }
 
     /// How soon the host sends what an ACK lets go: mean of the answers that come within the tolerance.
     fn learn_response(&mut self, took_ns: i64) {
-        if (0..self.clock_tolerance_ns()).contains(&took_ns) {
+        // the floor of the tolerance is the host's own business, and spares most the product
+        if (0..CLOCK_FLOOR_NS).contains(&took_ns) || (0..self.clock_tolerance_ns()).contains(&took_ns) {
             self.response_ns = if self.response_ns == 0 {
                 took_ns.max(1)
             } else {

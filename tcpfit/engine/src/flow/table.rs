@@ -1,11 +1,13 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
-use crate::flow::connection::{Connection, Numbers};
+use crate::flow::connection::{Connection, Name, Numbers};
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
-use crate::segment::{Address, Segment};
-use hashbrown::HashMap;
+use crate::segment::{flags, Address, Segment};
+use foldhash::fast::RandomState;
+use hashbrown::{HashMap, HashTable};
 use std::collections::VecDeque;
+use std::hash::BuildHasher;
 
 /// A closed connection stays this long for late copies of its last segments (RFC 9293's 2 MSL is longer than needed here).
 const LINGER_NS: i64 = 10_000_000_000;
@@ -27,22 +29,56 @@ pub struct Settings {
     pub vantage: Option<Vantage>,
 }
 
-/// Addresses and ports, the lower end first, so that both directions have one key.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-struct Key {
-    addresses: [Address; 2],
-    ports: [u16; 2],
+/// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
+const AROUNDS: usize = 8;
+
+/// Where a connection is. The table holds nothing else: the connection itself says whose it is, and it is needed anyway.
+#[derive(Clone, Copy)]
+struct Entry {
+    hash: u32,
+    slot: u32,
 }
 
-impl Key {
-    fn of(segment: &Segment) -> Self {
-        let (a, b) = ((segment.src, segment.sport), (segment.dst, segment.dport));
-        let (low, high) = if a <= b { (a, b) } else { (b, a) };
-        Self {
-            addresses: [low.0, high.0],
-            ports: [low.1, high.1],
-        }
+impl Entry {
+    /// The table takes the place from the low bits and its own mark from the highest.
+    fn spread(hash: u32) -> u64 {
+        u64::from(hash) << 32 | u64::from(hash)
     }
+}
+
+/// Hashes the ends of a connection, seeded because captures are untrusted input: a folded multiplication an end, as in
+/// foldhash, and their sum, so that both directions have one hash and nothing asks which it is.
+struct Seed([u64; 3]);
+
+impl Default for Seed {
+    fn default() -> Self {
+        let random = RandomState::default();
+        Self([0, 1, 2].map(|n: u64| random.hash_one(n)))
+    }
+}
+
+impl Seed {
+    #[inline]
+    fn hash(&self, a: Name, b: Name, around: u32) -> u32 {
+        let sum = self
+            .end(a)
+            .wrapping_add(self.end(b))
+            .wrapping_add(u64::from(around) << 32);
+        fold(sum ^ self.0[2], self.0[0] | 1) as u32
+    }
+
+    #[inline]
+    fn end(&self, (address, port): Name) -> u64 {
+        let address = u128::from_ne_bytes(address);
+        let (low, high) = (address as u64, (address >> 64) as u64);
+        fold(low ^ self.0[0] ^ u64::from(port) << 48, high ^ self.0[1])
+    }
+}
+
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
 }
 
 /// What connections have shown of a host.
@@ -78,19 +114,29 @@ pub struct Tracker {
     next_connection: u32,
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
-    // seeded: captures are untrusted input
-    index: HashMap<Key, u32, foldhash::fast::RandomState>,
-    /// Closed connections and when they may go.
-    closing: VecDeque<(i64, u32, Key, u32)>,
+    index: HashTable<Entry>,
+    seed: Seed,
+    /// Slot of the last segment's connection: segments come in trains.
+    latest: u32,
+    closing: VecDeque<Closing>,
     hosts: Hosts,
+    /// Identities of what was around the latest connections, the newest last.
+    arounds: Vec<u32>,
     next_sweep_ns: i64,
     clock: Clock,
+}
+
+/// A closed connection and when it may go.
+struct Closing {
+    due_ns: i64,
+    slot: u32,
+    number: u32,
 }
 
 /// What is known of hosts, by address; connections keep the numbers of theirs.
 #[derive(Default)]
 struct Hosts {
-    index: HashMap<Address, u32, foldhash::fast::RandomState>,
+    index: HashMap<Address, u32, RandomState>,
     list: Vec<Host>,
 }
 
@@ -112,10 +158,6 @@ impl Hosts {
     fn get(&self, address: &Address) -> Option<&Host> {
         self.list.get(*self.index.get(address)? as usize)
     }
-
-    fn get_mut(&mut self, address: &Address) -> Option<&mut Host> {
-        self.list.get_mut(*self.index.get(address)? as usize)
-    }
 }
 
 impl Default for Tracker {
@@ -134,9 +176,12 @@ impl Tracker {
             next_connection: 0,
             slots: Vec::new(),
             free: Vec::new(),
-            index: HashMap::default(),
+            index: HashTable::new(),
+            seed: Seed::default(),
+            latest: 0,
             closing: VecDeque::new(),
             hosts: Hosts::default(),
+            arounds: Vec::new(),
             next_sweep_ns: i64::MIN,
             clock: Clock::default(),
         }
@@ -155,7 +200,7 @@ impl Tracker {
     /// A segment whose time cannot be taken as it is, or waits for others.
     #[cold]
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        let slot = self.index.get(&Key::of(segment)).copied();
+        let slot = self.find(segment);
         let ahead_ns = slot.and_then(|slot| self.connection(slot)?.ahead_ns(segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
@@ -169,25 +214,28 @@ impl Tracker {
         self.clock.sentences()
     }
 
+    #[inline]
     fn follow(&mut self, segment: &Segment, sink: &mut impl Sink) {
         let now_ns = segment.time_ns;
-        self.settle_closed(now_ns, sink);
+        if self.closing.front().is_some_and(|first| first.due_ns <= now_ns) {
+            self.settle_closed(now_ns, sink);
+        }
         if now_ns >= self.next_sweep_ns {
             self.sweep(now_ns, sink);
         }
-        let key = Key::of(segment);
-        let slot = match self.index.get(&key) {
-            Some(&slot) if !self.connection(slot).is_some_and(|c| c.is_reused_by(segment)) => slot,
-            Some(&slot) => {
-                self.settle(slot, key, sink);
-                self.open(key, segment)
+        let handshake = segment.has(flags::SYN);
+        let slot = match self.find(segment) {
+            Some(slot) if !handshake || !self.connection(slot).is_some_and(|c| c.is_reused_by(segment)) => slot,
+            Some(slot) => {
+                self.settle(slot, sink);
+                self.open(segment)
             }
-            None => self.open(key, segment),
+            None => self.other_way(segment).unwrap_or_else(|| self.open(segment)),
         };
+        self.latest = slot;
         let Some(connection) = self.slots[slot as usize].as_mut() else {
             return;
         };
-        let handshake = segment.has(crate::segment::flags::SYN);
         if !handshake && connection.needs_hint() {
             let hosts = &self.hosts;
             connection.hint(|address| hosts.get(address).is_some_and(|host| host.local > 0));
@@ -198,32 +246,103 @@ impl Tracker {
                 connection.share_counter(end);
             }
         }
-        let was_closed = connection.closed();
-        connection.push(segment, &mut self.numbers, sink);
-        if connection.closed() && !was_closed {
-            let number = connection.number;
-            let local = connection.local_address();
-            let counting: Vec<Address> = connection.counting().collect();
-            if let Some(host) = local.and_then(|address| self.hosts.get_mut(&address)) {
-                host.local += 1;
-            }
-            for address in counting {
-                if let Some(host) = self.hosts.get_mut(&address) {
-                    host.counts += 1;
-                }
-            }
-            self.closing.push_back((now_ns + LINGER_NS, slot, key, number));
+        connection.push(end, segment, &mut self.numbers, sink);
+        if connection.closed() && !connection.lingers {
+            self.linger(slot, now_ns);
         }
     }
 
+    /// Takes from a connection that has just closed what it shows of its hosts, and lets it wait for late packets.
+    #[cold]
+    fn linger(&mut self, slot: u32, now_ns: i64) {
+        let Some(connection) = self.slots[slot as usize].as_mut() else {
+            return;
+        };
+        connection.linger();
+        for end in 0..2 {
+            if let Some(host) = connection.hosts[end].map(|number| &mut self.hosts.list[number as usize]) {
+                host.local += u32::from(connection.local_end() == Some(end));
+                host.counts += u32::from(connection.counts(end));
+            }
+        }
+        self.closing.push_back(Closing {
+            due_ns: now_ns + LINGER_NS,
+            slot,
+            number: connection.number,
+        });
+    }
+
+    #[inline]
     fn connection(&self, slot: u32) -> Option<&Connection> {
         self.slots.get(slot as usize)?.as_deref()
     }
 
-    fn open(&mut self, key: Key, segment: &Segment) -> u32 {
+    /// A connection whose other direction comes through another VLAN or tunnel: switches tag, and paths encapsulate, one
+    /// way only. It has not seen this direction yet.
+    fn other_way(&mut self, segment: &Segment) -> Option<u32> {
+        if segment.around == 0 && self.arounds.is_empty() {
+            return None;
+        }
+        let waits = |entry: &Entry| self.connection(entry.slot).is_some_and(|c| c.lacks(segment));
+        let slot = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
+            let hash = self
+                .seed
+                .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
+            let same = |entry: &Entry| entry.hash == hash && waits(entry);
+            self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
+        })?;
+        self.slots[slot as usize].as_mut()?.alias = Some(segment.around);
+        self.enter(slot, segment);
+        Some(slot)
+    }
+
+    /// The table's entry under the segment's name.
+    fn enter(&mut self, slot: u32, segment: &Segment) {
+        let hash = self.seed.hash(
+            (segment.src, segment.sport),
+            (segment.dst, segment.dport),
+            segment.around,
+        );
+        self.index
+            .insert_unique(Entry::spread(hash), Entry { hash, slot }, |entry| {
+                Entry::spread(entry.hash)
+            });
+    }
+
+    /// Slot of the segment's connection.
+    #[inline]
+    fn find(&self, segment: &Segment) -> Option<u32> {
+        let joins = |slot: u32| {
+            self.connection(slot)
+                .is_some_and(|connection| connection.joins(segment))
+        };
+        if joins(self.latest) {
+            return Some(self.latest);
+        }
+        let hash = self.seed.hash(
+            (segment.src, segment.sport),
+            (segment.dst, segment.dport),
+            segment.around,
+        );
+        let same = |entry: &Entry| entry.hash == hash && joins(entry.slot);
+        self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
+    }
+
+    fn open(&mut self, segment: &Segment) -> u32 {
+        if segment.around != 0 {
+            self.arounds.retain(|&around| around != segment.around);
+            if self.arounds.len() == AROUNDS {
+                self.arounds.remove(0);
+            }
+            self.arounds.push(segment.around);
+        }
         let mut connection = Box::new(Connection::new(self.next_connection, segment));
         connection.hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
-        connection.trust(|address| self.hosts.get(address).is_some_and(|host| host.counts > 1));
+        for end in 0..2 {
+            if connection.hosts[end].is_some_and(|number| self.hosts.list[number as usize].counts > 1) {
+                connection.trust(end);
+            }
+        }
         self.next_connection += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -235,45 +354,50 @@ impl Tracker {
                 (self.slots.len() - 1) as u32
             }
         };
-        self.index.insert(key, slot);
+        self.enter(slot, segment);
         slot
     }
 
-    fn settle(&mut self, slot: u32, key: Key, sink: &mut dyn Sink) {
-        if let Some(mut connection) = self.slots[slot as usize].take() {
-            connection.finish(&mut self.numbers, sink);
-            self.index.remove(&key);
-            self.free.push(slot);
+    fn settle(&mut self, slot: u32, sink: &mut dyn Sink) {
+        let Some(mut connection) = self.slots[slot as usize].take() else {
+            return;
+        };
+        connection.finish(&mut self.numbers, sink);
+        let [a, b] = connection.names();
+        for around in [Some(connection.around), connection.alias].into_iter().flatten() {
+            let hash = self.seed.hash(a, b, around);
+            if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
+                entry.remove();
+            }
         }
+        self.free.push(slot);
     }
 
+    #[cold]
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        while let Some(&(due_ns, slot, key, number)) = self.closing.front() {
-            if due_ns > now_ns {
-                break;
-            }
+        while let Some(first) = self.closing.front().filter(|first| first.due_ns <= now_ns) {
+            let (slot, number) = (first.slot, first.number);
             self.closing.pop_front();
             if self.connection(slot).is_some_and(|c| c.number == number) {
-                self.settle(slot, key, sink);
+                self.settle(slot, sink);
             }
         }
     }
 
+    #[cold]
     fn sweep(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
-        let mut idle: Vec<(u32, u32, Key)> = Vec::new();
-        for (&key, &slot) in &self.index {
-            if let Some(c) = self
-                .connection(slot)
-                .filter(|c| c.last_ns.saturating_add(IDLE_NS) < now_ns)
-            {
-                idle.push((c.number, slot, key));
+        let mut idle: Vec<(u32, u32)> = Vec::new();
+        for (slot, connection) in (0..).zip(&self.slots) {
+            let is_idle = |c: &&Box<Connection>| c.last_ns.saturating_add(IDLE_NS) < now_ns;
+            if let Some(connection) = connection.as_ref().filter(is_idle) {
+                idle.push((connection.number, slot));
             }
         }
-        // in order of first packet: the hash table's own order differs from run to run
-        idle.sort_unstable_by_key(|&(number, ..)| number);
-        for (_, slot, key) in idle {
-            self.settle(slot, key, sink);
+        // in order of first packet, whatever slots were free then
+        idle.sort_unstable();
+        for (_, slot) in idle {
+            self.settle(slot, sink);
         }
     }
 

@@ -11,6 +11,7 @@ use arrow_schema::SchemaRef;
 
 pub use read::read_segments;
 
+use crate::quality::directions::Directions;
 use crate::rows::{EventRow, FlowRow, RoundRow, Sink};
 use crate::segment::Segment;
 use write::Rows;
@@ -26,6 +27,13 @@ pub struct Table {
 }
 
 impl Table {
+    fn new<R: Rows>(batches: Vec<RecordBatch>) -> Self {
+        Self {
+            schema: R::schema(),
+            batches: batches.into(),
+        }
+    }
+
     pub fn rows(&self) -> usize {
         self.batches.iter().map(RecordBatch::num_rows).sum()
     }
@@ -41,33 +49,80 @@ pub struct Tables {
     pub warnings: Vec<String>,
 }
 
+/// Flows whose rows become columns together, as soon as the last of them is over: so many rows fit the cache.
+const PART: usize = 1024;
+
 /// Collects rows; the tracker settles them in no particular order.
 #[derive(Default)]
 pub struct Collector {
-    flows: Vec<FlowRow>,
-    events: Vec<EventRow>,
-    rounds: Vec<RoundRow>,
+    /// Part n holds the flows numbered from n * `PART`.
+    parts: Vec<Part>,
+    directions: Directions,
 }
 
 impl Sink for Collector {
     fn flow(&mut self, row: FlowRow) {
-        self.flows.push(row);
+        self.directions.add(&row);
+        let part = self.part(row.flow);
+        part.flows.rows.push(row);
+        if part.flows.rows.len() == PART {
+            // a flow's row is its last: each of these has one
+            part.settle();
+        }
     }
 
     fn event(&mut self, row: EventRow) {
-        self.events.push(row);
+        self.part(row.flow).events.rows.push(row);
     }
 
     fn round(&mut self, row: RoundRow) {
-        self.rounds.push(row);
+        self.part(row.flow).rounds.rows.push(row);
     }
 }
 
 impl Collector {
-    /// Sorts the rows, so that the same capture gives the same tables however rows were settled.
-    pub fn finish(mut self, segments: Option<SegmentTable>, warnings: Vec<String>) -> Tables {
-        self.flows.sort_by_key(|row| row.flow);
-        self.events.sort_by_key(|row| {
+    #[inline]
+    fn part(&mut self, flow: u32) -> &mut Part {
+        let n = flow as usize / PART;
+        if n >= self.parts.len() {
+            self.parts.resize_with(n + 1, Part::default);
+        }
+        &mut self.parts[n]
+    }
+
+    /// The same capture gives the same tables however rows were settled.
+    pub fn finish(self, segments: Option<SegmentTable>, mut warnings: Vec<String>) -> Tables {
+        warnings.extend(self.directions.sentences());
+        let (mut flows, mut events, mut rounds) = (Vec::new(), Vec::new(), Vec::new());
+        for mut part in self.parts {
+            part.settle();
+            flows.append(&mut part.flows.batches);
+            events.append(&mut part.events.batches);
+            rounds.append(&mut part.rounds.batches);
+        }
+        Tables {
+            flows: Table::new::<FlowRow>(flows),
+            events: Table::new::<EventRow>(events),
+            rounds: Table::new::<RoundRow>(rounds),
+            segments: segments.map(SegmentTable::finish),
+            warnings,
+        }
+    }
+}
+
+/// Rows of some flows.
+#[derive(Default)]
+struct Part {
+    flows: Grown<FlowRow>,
+    events: Grown<EventRow>,
+    rounds: Grown<RoundRow>,
+}
+
+impl Part {
+    /// Sorts the rows and turns them into columns.
+    fn settle(&mut self) {
+        self.flows.settle(|row| row.flow);
+        self.events.settle(|row| {
             (
                 row.flow,
                 row.time_ns,
@@ -78,35 +133,41 @@ impl Collector {
                 row.reason,
             )
         });
-        self.rounds.sort_by_key(|row| (row.flow, row.round));
-        Tables {
-            flows: write_all(self.flows),
-            events: write_all(self.events),
-            rounds: write_all(self.rounds),
-            segments: segments.map(SegmentTable::finish),
-            warnings,
-        }
-    }
-
-    /// The flows so far, in no particular order.
-    pub fn flows(&self) -> &[FlowRow] {
-        &self.flows
+        self.rounds.settle(|row| (row.flow, row.round));
     }
 }
 
-/// Turns rows into batches from the end, giving their memory back on the way.
-fn write_all<R: Rows>(mut rows: Vec<R>) -> Table {
-    let mut batches = Vec::with_capacity(rows.len().div_ceil(BATCH));
-    while !rows.is_empty() {
-        let start = (rows.len() - 1) / BATCH * BATCH;
-        batches.push(R::batch(&rows[start..]));
-        rows.truncate(start);
-        rows.shrink_to_fit();
+/// Rows, and those of them that are columns already.
+struct Grown<R> {
+    rows: Vec<R>,
+    batches: Vec<RecordBatch>,
+}
+
+impl<R> Default for Grown<R> {
+    fn default() -> Self {
+        Self {
+            rows: Vec::new(),
+            batches: Vec::new(),
+        }
     }
-    batches.reverse();
-    Table {
-        schema: R::schema(),
-        batches: batches.into(),
+}
+
+impl<R: Rows> Grown<R> {
+    fn settle<K: Ord>(&mut self, key: impl Fn(&R) -> K) {
+        let mut rows = std::mem::take(&mut self.rows);
+        if !rows.is_sorted_by_key(&key) {
+            // rows are large: the keys are sorted, and each row is moved once
+            rows.sort_by_cached_key(&key);
+        }
+        // from the end, giving their memory back on the way
+        let first = self.batches.len();
+        while !rows.is_empty() {
+            let start = (rows.len() - 1) / BATCH * BATCH;
+            self.batches.push(R::batch(&rows[start..]));
+            rows.truncate(start);
+            rows.shrink_to_fit();
+        }
+        self.batches[first..].reverse();
     }
 }
 
@@ -134,10 +195,7 @@ impl SegmentTable {
         if !self.rows.is_empty() {
             self.flush();
         }
-        Table {
-            schema: Segment::schema(),
-            batches: self.batches.into(),
-        }
+        Table::new::<Segment>(self.batches)
     }
 }
 

@@ -33,7 +33,10 @@ macro_rules! table {
 
             fn batch(rows: &[Self]) -> RecordBatch {
                 let columns: Vec<ArrayRef> = vec![
-                    $(<$kind as Value>::array(rows.iter().map(|$it| Option::<$kind>::from($value))),)+
+                    $(<$kind as Value>::array(rows.len(), |row| {
+                        let $it = &rows[row];
+                        Option::<$kind>::from($value)
+                    }),)+
                     $($($array(rows),)+)?
                 ];
                 RecordBatch::try_new(Self::schema(), columns).expect("columns follow the schema beside them")
@@ -173,6 +176,7 @@ table!(Segment, |row| {
     ecn: u8 = row.ecn,
     checksum: u16 = row.checksum,
     direction: Direction = row.direction,
+    around: u32 = row.around,
     mss: u16 = row.options.mss,
     window_scale: u8 = row.options.window_scale,
     sack_permitted: bool = row.options.sack_permitted,

@@ -1,5 +1,4 @@
-"""Figures of models as Vega-Lite, drawn by Altair and vl-convert (the extra `plot`): HTML that needs no network, SVG,
-PNG."""
+"""Models' predictions as lines over a sweep, or as points."""
 
 from __future__ import annotations
 
@@ -10,15 +9,12 @@ import numpy as np
 
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.report import cards
+from tcpfit.report.figures.drawing import altair
 from tcpfit.report.predicted import Predictions, question, timed
 
 COLOURS = ("#1f6fb4", "#d4721c", "#2b8c3e", "#c2332f", "#7a5bb0", "#7d5446", "#cf62ae", "#6b6b6b", "#a3a11f", "#1aa3b5")
 DASHES = ((1, 0), (6, 3), (2, 2))
 """A colour and a dash a model: models beyond the colours get the next dash."""
-
-SUFFIXES = (".html", ".svg", ".png")
-
-MISSING = "drawing needs Altair and vl-convert: pip install 'tcpfit[plot]'"
 
 
 def predictions(answer: Predictions, width: int = 560, height: int = 340) -> Any:
@@ -26,7 +22,7 @@ def predictions(answer: Predictions, width: int = 560, height: int = 340) -> Any
 
     Raises `InvalidParameter` where Altair is missing or no model has a value.
     """
-    alt = _altair()
+    alt = altair()
     rows = [
         {"model": p.model.name, "x": x, "y": y, "what": cards.predicts(p.model), "panel": panel}
         for p in answer.models
@@ -100,28 +96,3 @@ def scale(alt: Any, values: Sequence[float], log: bool) -> Any:
     """An axis from the least to the largest value."""
     low, high = float(min(values)), float(max(values))
     return alt.Scale(type="log" if log else "linear", domain=[low, high], nice=not log, zero=False)
-
-
-def render(chart: Any, suffix: str) -> bytes:
-    """The chart as a file of that suffix, one of `SUFFIXES`; HTML holds all its scripts.
-
-    Raises `InvalidParameter` where vl-convert is missing.
-    """
-    try:
-        import vl_convert
-    except ImportError:
-        raise InvalidParameter(MISSING) from None
-    spec = chart.configure_axis(gridColor="#e6e6e6", labelFontSize=11, titleFontSize=12).to_dict()
-    if suffix == ".png":
-        return bytes(vl_convert.vegalite_to_png(spec, scale=2))
-    if suffix == ".svg":
-        return str(vl_convert.vegalite_to_svg(spec)).encode()
-    return str(vl_convert.vegalite_to_html(spec, bundle=True)).encode()
-
-
-def _altair() -> Any:
-    try:
-        import altair
-    except ImportError:
-        raise InvalidParameter(MISSING) from None
-    return altair

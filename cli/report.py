@@ -1,0 +1,112 @@
+"""`tcpfit report`: captures in, a page a capture out that can be mailed and opened anywhere."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from . import corpus_report, options, pages
+from .reading import Work, read
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+
+
+@click.command(short_help="Write a report with figures as one HTML file.")
+@click.argument("captures", metavar="CAPTURE|DIR|CORPUS...", nargs=-1, required=True, callback=options.one_stdin)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    help="The HTML file; of several captures the folder for NAME.html. By default NAME.html here.",
+)
+@pages.DRAWN
+@pages.DATA
+@options.form("html", "table", "json", help="Of a corpus: a page, or on standard output a table or JSON.")
+@click.option("--by", metavar="LABEL", help="Of a corpus: compare the captures with each value of this label.")
+@click.option(
+    "--worst",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Of a corpus: how many of the dearest flows are listed.",
+)
+@click.option("--pages", "linked", is_flag=True, help="Of a corpus: also write a report of each of these flows.")
+@options.flow("Only this flow. Repeatable.")
+@options.ranking
+@options.source
+def report(
+    captures: tuple[str, ...],
+    output: Path | None,
+    drawn: int,
+    data: bool,
+    form: str,
+    by: str | None,
+    worst: int,
+    linked: bool,
+    flows: tuple[int, ...],
+    choices: dict[str, Any],
+    source: options.Source,
+) -> int:
+    """Write a report of each capture: verdict, how sure, what it looks like, and the evidence.
+
+    \b
+    tcpfit report capture.pcap.gz
+    tcpfit report capture.pcap --flow 3 -o flow-3.html
+    tcpfit report *.pcapng -o reports/ --data
+    tcpfit analyze big.pcap --output tables/ && tcpfit report tables/big
+    tcpfit batch captures/ -o OUT && tcpfit report OUT -o corpus.html --pages
+    tcpfit report OUT --by site --format table
+    tcpfit report BEFORE AFTER -o changes.html
+
+    The file holds all that it shows and loads nothing: it can be mailed, and opened without a network. DIR is a folder
+    of tables that tcpfit saved; without segments in it the figures of packets are missing, and the report says so.
+    A CORPUS is what tcpfit batch wrote: the report is of all its captures together, and of several it compares them
+    with the first.
+    """
+    corpora = [capture for capture in captures if _is_corpus(capture)]
+    if corpora:
+        if len(corpora) < len(captures):
+            raise click.UsageError("a corpus and a capture do not go into one report")
+        return corpus_report.write(corpora, output, form=form, by=by, worst=worst, pages=linked)
+    if form != "html" or by is not None or linked:
+        raise click.UsageError("--format, --by and --pages are for a corpus; tcpfit analyze prints captures")
+    captures = tuple(each for capture in captures for each in _inside(capture))
+    status = 0
+    for capture, path in zip(captures, pages.targets(captures, output, "--output"), strict=True):
+        with Work(capture) as work:
+            analysis = _load(capture) if _is_folder(capture) else read(capture, source, segments=True)
+            analysis = analysis.select(flows) if flows else analysis
+            pages.write(analysis.ranked_by(**choices), path, drawn=len(flows) or drawn, data=data)
+            click.echo(path)
+        status |= work.status
+    return status
+
+
+def _is_corpus(capture: str) -> bool:
+    return capture != "-" and (Path(capture) / "manifest.json").is_file()
+
+
+def _is_folder(capture: str) -> bool:
+    return capture != "-" and Path(capture).is_dir()
+
+
+def _inside(capture: str) -> list[str]:
+    """The capture, or of a folder the folders of saved tables: itself, or those in it."""
+    if not _is_folder(capture):
+        return [capture]
+    from tcpfit.readers.saved import is_saved
+
+    folder = Path(capture)
+    inside = sorted(str(each) for each in folder.iterdir() if each.is_dir() and is_saved(each))
+    return [capture] if is_saved(folder) or not inside else inside
+
+
+def _load(folder: str) -> Analysis:
+    from tcpfit.analysis import load
+
+    return load(folder)

@@ -1,0 +1,271 @@
+"""A data set on disk: its manifest, its lock, and the frames that read it.
+
+    OUT/manifest.json           what the data set holds; files that it does not name do not belong to it
+    OUT/TABLE/PART-HASH.parquet a part: the rows of some captures, named by its content
+    OUT/.state/lock             held by the run that writes
+    OUT/.state/identities.jsonl which capture a file holds, so that it is not read again to know it
+    OUT/.state/results/KEY/     results of captures that are not in a part yet
+    OUT/.state/new/             files of parts before the manifest names them
+
+The manifest is written beside and renamed over the old one, after every file that it names is on the disk: at any time
+the data set is either that before a run's commit or that after it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import polars as pl
+
+import tcpfit
+from tcpfit.analysis import AtomicFile
+from tcpfit.corpus.settings import LAYOUT, Settings, settings_of
+from tcpfit.corpus.table import TABLES, schema_of
+from tcpfit.exceptions import InvalidParameter
+from tcpfit.schema import SCHEMA_VERSION
+
+PATIENCE_S = 10.0
+"""How long a run waits for another: workers of one that was killed hold its lock until they notice."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some captures' rows: a file and a number of rows for every table."""
+
+    name: str
+    captures: str
+    """Hash of which captures they are."""
+    names: str
+    """Hash of what does not follow from their content: paths, copies, labels."""
+    files: dict[str, str]
+    rows: dict[str, int]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a data set holds. `key` says what its results depend on (`Settings.key`)."""
+
+    key: str
+    settings: Settings
+    parts: list[Part]
+    statuses: dict[str, int]
+
+    def rows(self) -> dict[str, int]:
+        """Rows of every table."""
+        return {name: sum(part.rows[name] for part in self.parts) for name in TABLES}
+
+
+class Corpus:
+    """A data set to read: every table is a lazy frame, keyed by `capture`, and by `flow` where it has flows.
+
+    Columns are declared in `tcpfit.corpus.table`; docs/tables.md lists them.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
+        self.manifest = read_manifest(self.folder)
+
+    @property
+    def captures(self) -> pl.LazyFrame:
+        """A row per capture, whatever became of it."""
+        return self.table("captures")
+
+    @property
+    def labels(self) -> pl.LazyFrame:
+        """A row per file and label."""
+        return self.table("labels")
+
+    @property
+    def flows(self) -> pl.LazyFrame:
+        """A row per flow, with what it achieved."""
+        return self.table("flows")
+
+    @property
+    def events(self) -> pl.LazyFrame:
+        """A row per event."""
+        return self.table("events")
+
+    @property
+    def parameters(self) -> pl.LazyFrame:
+        """A row per flow and parameter."""
+        return self.table("parameters")
+
+    @property
+    def rankings(self) -> pl.LazyFrame:
+        """A row per flow and model."""
+        return self.table("rankings")
+
+    @property
+    def verdicts(self) -> pl.LazyFrame:
+        """A row per flow: which models explain it."""
+        return self.table("verdicts")
+
+    @property
+    def diagnoses(self) -> pl.LazyFrame:
+        """A row per flow: what held it back."""
+        return self.table("diagnoses")
+
+    @property
+    def causes(self) -> pl.LazyFrame:
+        """A row per flow and cause: its share of the time and its cost."""
+        return self.table("causes")
+
+    def table(self, name: str) -> pl.LazyFrame:
+        """A table by its name."""
+        files = self.files(name)
+        if not files:
+            return pl.LazyFrame(schema=schema_of(name))
+        return pl.scan_parquet(files)
+
+    def files(self, name: str) -> list[Path]:
+        """The Parquet files of a table, for readers other than polars.
+
+        Raises InvalidParameter for a table that does not exist.
+        """
+        if name not in TABLES:
+            raise InvalidParameter(f"a data set has the tables {', '.join(TABLES)}, got {name!r}")
+        return [self.folder / name / part.files[name] for part in self.manifest.parts]
+
+    def named(self) -> set[Path]:
+        """Every file that the manifest names."""
+        return {path for name in TABLES for path in self.files(name)}
+
+    def __repr__(self) -> str:
+        rows = self.manifest.rows()
+        return f"<Corpus in {self.folder}: {rows['captures']} captures, {rows['flows']} flows>"
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a data set.
+
+    Raises InvalidParameter where there is none, or none that this version reads.
+    """
+    path = folder / "manifest.json"
+    try:
+        facts = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise InvalidParameter(f"{folder}: no data set (no manifest.json in it); `tcpfit batch` writes one") from None
+    except (OSError, ValueError) as error:
+        raise InvalidParameter(f"{path}: cannot be read ({error}); run `tcpfit batch` again") from None
+    if not isinstance(facts, dict) or "layout" not in facts:
+        raise InvalidParameter(f"{path}: not a manifest of `tcpfit batch`; give another folder")
+    if (facts["layout"], facts["schema"]) != (LAYOUT, SCHEMA_VERSION):
+        raise InvalidParameter(
+            f"{folder}: written by tcpfit {facts['tcpfit']} with other tables than {tcpfit.__version__} reads; "
+            "run `tcpfit batch` again into another folder"
+        )
+    parts = [Part(**part) for part in facts["parts"]]
+    return Manifest(facts["key"], settings_of(facts["settings"]), parts, facts["captures"])
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Replace the manifest of a data set; it is on the disk afterwards."""
+    facts = {
+        "format": "tcpfit corpus",
+        "layout": LAYOUT,
+        "schema": SCHEMA_VERSION,
+        "tcpfit": tcpfit.__version__,
+        "key": manifest.key,
+        "settings": manifest.settings.given(),
+        "captures": manifest.statuses,
+        "rows": manifest.rows(),
+        "parts": [vars(part) for part in manifest.parts],
+    }
+    with AtomicFile(folder / "manifest.json") as partial, partial.open("w") as out:
+        json.dump(facts, out, indent=1)
+        out.write("\n")
+        out.flush()
+        os.fsync(out.fileno())
+    sync(folder)
+
+
+def sync(folder: Path) -> None:
+    """Put the names in a folder on the disk."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+class State:
+    """The part of a data set's folder that runs keep to themselves."""
+
+    def __init__(self, out: Path, key: str) -> None:
+        self.out = out
+        self.folder = out / ".state"
+        self.results = self.folder / "results" / key
+        self.new = self.folder / "new"
+        self.identities = self.folder / "identities.jsonl"
+
+    def clean(self, named: set[Path]) -> None:
+        """Remove what a run that ended early left: files of tables that are not `named`, results of other settings."""
+        for folder in (self.folder / "results").glob("*"):
+            if folder != self.results:
+                shutil.rmtree(folder)
+        shutil.rmtree(self.new, ignore_errors=True)
+        for folder in (self.results, self.new, *(self.out / name for name in TABLES)):
+            folder.mkdir(parents=True, exist_ok=True)
+        leftovers = [*self.folder.glob("**/*.partial"), *self.out.glob(".manifest.json.*.partial")]
+        for path in leftovers:
+            path.unlink()
+        for name in TABLES:
+            for path in (self.out / name).iterdir():
+                if path not in named:
+                    path.unlink()
+
+    def discard(self) -> None:
+        """Forget results that are in no part yet."""
+        shutil.rmtree(self.results, ignore_errors=True)
+
+    def tidy(self) -> None:
+        """Remove the folders of a run that has ended well."""
+        for folder in (self.folder / "results", self.new):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def locked(out: Path) -> Iterator[IO[str]]:
+    """Hold a data set's lock; workers inherit the file, so that it is free when the last of them has ended.
+
+    Raises InvalidParameter where another run holds it.
+    """
+    folder = out / ".state"
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "lock").open("a+") as lock:
+        deadline = time.monotonic() + PATIENCE_S
+        while not _lock(lock):
+            if time.monotonic() > deadline:
+                raise InvalidParameter(f"{out}: another run is writing it ({holder(out)}); wait for it or end it")
+            time.sleep(0.05)
+        lock.truncate(0)
+        yield lock
+
+
+def holder(out: Path) -> str | None:
+    """Who holds a data set's lock, in words; None where nobody does."""
+    try:
+        lock = (out / ".state" / "lock").open("r+")
+    except OSError:
+        return None
+    with lock:
+        if _lock(lock):
+            return None
+        return lock.read().strip() or "process not known"
+
+
+def _lock(lock: IO[str]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

@@ -1,0 +1,473 @@
+"""A run: what is missing from the data set is analysed, then all of it is committed at once.
+
+    plan -> identify -> analyse -> commit
+
+A capture is identified, by a hash of its bytes, before it is analysed: copies are analysed once, and what the data set
+has already is not analysed again. Every result lies in a file of its own until the commit, so a run that was killed
+goes on where it was.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tcpfit.corpus import dataset, result
+from tcpfit.corpus.commit import Entry, commit
+from tcpfit.corpus.dataset import Corpus, Manifest, State
+from tcpfit.corpus.files import File, found, of_parts, of_path, text
+from tcpfit.corpus.identity import Identities
+from tcpfit.corpus.local import Executor, Local
+from tcpfit.corpus.plan import Labels, Trace, plan
+from tcpfit.corpus.process import Limits
+from tcpfit.corpus.settings import Settings
+from tcpfit.corpus.table import FOR_NOW
+from tcpfit.corpus.task import Outcome, failure, weight
+from tcpfit.exceptions import CaptureError, InvalidParameter
+
+ATTEMPTS = 3
+"""Workers that may die on a capture, and times it may change while it is read."""
+
+TIME_LIMIT_S = 3600.0
+
+MEMORY_SHARE = 0.8
+"""Of the machine's memory, for all workers together, where no limit is given."""
+
+MOST_SHARES = 64
+
+
+@dataclass
+class Progress:
+    """How far a run is. `work` counts bytes, and some for every capture: what is left of it takes the time it took."""
+
+    captures: int = 0
+    done: int = 0
+    failed: int = 0
+    work: int = 0
+    work_done: int = 0
+    phase: str = "analyse"
+    started: float = field(default_factory=time.monotonic)
+
+    @property
+    def rate_per_s(self) -> float:
+        """Captures per second so far."""
+        return self.done / max(time.monotonic() - self.started, 1e-9)
+
+    @property
+    def left_s(self) -> float | None:
+        """Seconds left at this rate; None before the first capture."""
+        if not self.work_done:
+            return None
+        return (time.monotonic() - self.started) * (self.work - self.work_done) / self.work_done
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A capture of the corpus that was not analysed."""
+
+    path: str
+    status: str
+    reason: str
+
+
+@dataclass
+class Summary:
+    """What a run did. `captures` counts contents: copies are one."""
+
+    captures: int = 0
+    copies: int = 0
+    analysed: int = 0
+    unchanged: int = 0
+    dropped: int = 0
+    failures: list[Failure] = field(default_factory=list)
+    interrupted: bool = False
+    seconds: float = 0.0
+
+
+def run(
+    sources: Iterable[str | os.PathLike[str]],
+    out: str | os.PathLike[str],
+    *,
+    settings: Settings | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    time_limit_s: float | None = TIME_LIMIT_S,
+    memory_limit_bytes: int | None = None,
+    shard_over_bytes: int | None = None,
+    include: Sequence[str] = (),
+    exclude: Sequence[str] = (),
+    labels: Labels = (),
+    join: bool = True,
+    force: bool = False,
+    prune: bool = False,
+    progress: Callable[[Progress], None] | None = None,
+) -> Summary:
+    """Analyse a corpus into a data set; only what is missing from it, or has changed, unless `force` is given.
+
+    `sources` are directories, files, patterns, lists of captures (.txt, .csv, .jsonl) and URLs; see `plan`. `workers`
+    is a number of processes, as many as there are processors if not given; `scheduler` the address of a dask scheduler,
+    or "local" for one of this run. `time_limit_s` and `memory_limit_bytes` are a worker's, for one capture;
+    `shard_over_bytes` splits the flows of a larger capture between workers. `prune` drops captures that are no longer
+    in the corpus. An interrupt commits what is there; a second one does not.
+    Raises InvalidParameter for arguments that make no sense, OSError where the data set cannot be written.
+    """
+    settings = settings or Settings()
+    settings.check()
+    folder = Path(out)
+    traces = plan(
+        sources, include=include, exclude=exclude, labels=labels, join=join, leave_out=os.path.abspath(folder)
+    )
+    workers = workers or processors()
+    limits = Limits(time_limit_s, memory_limit_bytes or default_memory(workers))
+    if (folder / "manifest.json").exists():
+        dataset.read_manifest(folder)  # a folder of something else is left alone
+    elif folder.exists() and any(child.name != ".state" for child in folder.iterdir() if not _is_table(child)):
+        raise InvalidParameter(f"{folder}: not empty and no data set; give another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidParameter(f"{folder}: cannot be made ({error.strerror})") from None
+    with dataset.locked(folder) as lock:
+        work = _Run(folder, settings, traces, force=force, prune=prune, shard_over=shard_over_bytes, progress=progress)
+        lock.write(f"process {os.getpid()}, {len(traces)} captures")
+        lock.flush()
+        local = Local(workers, limits, (lock.fileno(),))
+        try:
+            if scheduler is None:
+                return work.run(local, local)
+            from tcpfit.corpus.cluster import Cluster
+
+            with Cluster(scheduler, workers, limits) as cluster:
+                return work.run(cluster, local)
+        finally:
+            local.close()
+            work.identities.close()
+            lock.truncate(0)
+
+
+def processors() -> int:
+    """Processors that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def default_memory(workers: int) -> int:
+    """A worker's share of the machine's memory."""
+    return int(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / workers)
+
+
+def _is_table(path: Path) -> bool:
+    from tcpfit.corpus.table import TABLES
+
+    return path.name in TABLES
+
+
+CAPTURE_WORK = 200_000
+"""Bytes of a capture that take as long as everything about it that does not depend on its size."""
+
+
+class _Run:
+    """The state of a run: what every trace is, and what is still to be done."""
+
+    def __init__(
+        self,
+        out: Path,
+        settings: Settings,
+        traces: list[Trace],
+        *,
+        force: bool,
+        prune: bool,
+        shard_over: int | None,
+        progress: Callable[[Progress], None] | None,
+    ) -> None:
+        self.settings, self.traces = settings, traces
+        self.key = settings.key()
+        self.force, self.prune, self.shard_over = force, prune, shard_over
+        self.state = State(out, self.key)
+        self.manifest, self.rows, self.old_labels = _read(out)
+        self.fresh = self.manifest is None or self.manifest.key != self.key
+        if self.fresh:
+            self._refuse_mixture(out)
+        if force:
+            self.state.discard()
+        named = Corpus(out).named() if self.manifest else set()
+        self.state.clean(named)
+        self.identities = Identities(self.state.identities)
+        self.entries: dict[str, Entry] = {}
+        self.files: dict[str, tuple[File, ...]] = {}
+        self.reasons: dict[str, str] = {}
+        self.lost: list[Failure] = []
+        self.to_identify: deque[int] = deque()
+        self.ready: deque[str] = deque()
+        self.shares: dict[str, int] = {}
+        self.attempts: Counter[str] = Counter()
+        self.summary = Summary()
+        self.progress = Progress(captures=len(traces))
+        self.tell = progress or (lambda _: None)
+        self.of_path = {path: row for row in self.rows.values() for path in (row["path"], *row["copies"])}
+
+    def _refuse_mixture(self, out: Path) -> None:
+        """Results under other settings cannot stay beside those of this run."""
+        planned = {text(trace.paths[0]) for trace in self.traces}
+        others = [row["path"] for row in self.rows.values() if not {row["path"], *row["copies"]} & planned]
+        if others and not self.prune:
+            raise InvalidParameter(
+                f"{out}: made with other settings or another version, and has {len(others)} captures that are not in "
+                f"this corpus ({others[0]}); give them too, or drop them with --prune"
+            )
+        self.rows = {}
+
+    def run(self, executor: Executor, local: Local) -> Summary:
+        """Identify, analyse, commit."""
+        try:
+            self._look()
+            self._work(executor)
+        except KeyboardInterrupt:
+            executor.abandon()
+            self.summary.interrupted = True
+        self.progress.phase = "commit"
+        self.tell(self.progress)
+        self._commit(local)
+        self.summary.seconds = time.monotonic() - self.progress.started
+        return self.summary
+
+    # what there is
+
+    def _look(self) -> None:
+        """Tell the traces that are known from those that have to be read to know them."""
+        sizes = []
+        for number, trace in enumerate(self.traces):
+            try:
+                files = tuple(found(path) for path in trace.paths)
+            except CaptureError as error:
+                self._unreadable(number, "unreadable", str(error))
+                continue
+            contents = [None if self.force else self.identities.content(file) for file in files]
+            if all(contents):
+                self._arrive(number, files, [content for content in contents if content])
+            else:
+                sizes.append((sum(file.size for file in files), number))
+        # the largest first: a long task that begins last would leave the other workers idle
+        self.to_identify.extend(number for _, number in sorted(sizes, key=lambda each: (-each[0], each[1])))
+        self.progress.work += sum(size + CAPTURE_WORK for size, _ in sizes)
+
+    def _arrive(self, number: int, files: tuple[File, ...], contents: list[str]) -> None:
+        """The content of a trace is known: it is a copy, or has a result, or has to be analysed."""
+        capture = of_parts(contents)
+        size = sum(file.size for file in files)
+        entry = self.entries.get(capture)
+        known = entry is not None
+        if entry is None:
+            entry = self.entries[capture] = Entry(capture, "", 0)
+        trace = self.traces[number]
+        self._name(entry, trace, size)
+        if known:
+            self.summary.copies += 1
+            self.progress.captures -= 1
+            return
+        row = self.rows.get(capture)
+        if not self.force and row is not None and row["status"] not in FOR_NOW:
+            entry.status, entry.weight = row["status"], weight(row)
+            self.reasons[capture] = row["reason"]
+            self.summary.unchanged += 1
+            self._settled(entry)
+            return
+        shares = min(-(-size // self.shard_over), MOST_SHARES) if self.shard_over else 1
+        paths = self._results(capture, max(shares, 1))
+        facts = [result.facts(path) if path.exists() else None for path in paths]
+        if all(fact and fact["status"] not in FOR_NOW for fact in facts):
+            whole = facts[0]
+            assert whole is not None
+            entry.status, entry.weight, entry.results = whole["status"], weight(whole), [str(path) for path in paths]
+            self.reasons[capture] = whole.get("reason") or ""
+            self.summary.unchanged += 1
+            self._settled(entry)
+            return
+        self.files[capture] = files
+        self.shares[capture] = len(paths)
+        self.ready.append(capture)
+
+    def _name(self, entry: Entry, trace: Trace, size: int | None) -> None:
+        """Say what a capture is called here; labels stay if the file is given none."""
+        name = text(trace.paths[0])
+        entry.names.append((name, tuple(map(text, trace.paths)), size))
+        labels = [(name, *label) for label in trace.labels]
+        entry.labels += labels or self.old_labels.get(name, [])
+
+    def _results(self, capture: str, shares: int) -> list[Path]:
+        """The files of a capture's result."""
+        if shares == 1:
+            return [self.state.results / capture]
+        return [self.state.results / f"{capture}.{share}-{shares}" for share in range(shares)]
+
+    def _unreadable(self, number: int, status: str, reason: str) -> None:
+        """A trace whose content cannot be known. What is known of it from an earlier run stays."""
+        trace = self.traces[number]
+        name = text(trace.paths[0])
+        old = self.of_path.get(name)
+        if old is not None and self.rows and old["status"] not in FOR_NOW:
+            self.lost.append(Failure(name, status, reason))
+            self._count(failed=True)
+            return
+        capture = of_path(trace.paths[0])
+        entry = self.entries.setdefault(capture, Entry(capture, "", 0))
+        self._name(entry, trace, None)
+        self._fail(entry, status, reason)
+
+    def _fail(self, entry: Entry, status: str, reason: str) -> None:
+        path = self._results(entry.capture, 1)[0]
+        failed = failure(status, reason)
+        result.write(result.pack(failed), path)
+        entry.status, entry.weight, entry.results = status, weight(failed.capture), [str(path)]
+        self.reasons[entry.capture] = reason
+        self._settled(entry)
+
+    def _settled(self, entry: Entry) -> None:
+        files = self.files.pop(entry.capture, ())
+        if files:
+            self.progress.work_done += sum(file.size for file in files) + CAPTURE_WORK
+        self._count(failed=entry.status != "analysed")
+
+    def _count(self, failed: bool) -> None:
+        self.progress.done += 1
+        self.progress.failed += failed
+        self.tell(self.progress)
+
+    # what is to be done
+
+    def _work(self, executor: Executor) -> None:
+        """Give out tasks until all captures have a result; one that was identified is analysed next."""
+        under_way = 0
+        shares: deque[tuple[str, int]] = deque()
+        while self.ready or self.to_identify or shares or under_way:
+            while under_way < executor.slots and (self.ready or self.to_identify or shares):
+                if self.ready and not shares:
+                    capture = self.ready.popleft()
+                    shares.extend((capture, share) for share in range(self.shares[capture]))
+                if shares:
+                    capture, share = shares.popleft()
+                    executor.submit((capture, share), self._analysis(capture, share))
+                else:
+                    number = self.to_identify.popleft()
+                    executor.submit(("", number), {"kind": "identify", "files": list(self.traces[number].paths)})
+                under_way += 1
+            done = executor.next(0.5)
+            if done is None:
+                self.tell(self.progress)
+                continue
+            under_way -= 1
+            (capture, number), outcome = done
+            if "broken" in outcome:
+                raise OSError(outcome["broken"])
+            if capture:
+                self._analysed(capture, outcome)
+            else:
+                self._identified(number, outcome)
+
+    def _analysis(self, capture: str, share: int) -> dict[str, Any]:
+        paths = self._results(capture, self.shares[capture])
+        return {
+            "kind": "analyse",
+            "capture": capture,
+            "files": [[file.path, file.size, file.stamp] for file in self.files[capture]],
+            "settings": asdict(self.settings),
+            "share": [share, len(paths)],
+            "result": str(paths[share]),
+        }
+
+    def _identified(self, number: int, outcome: Outcome) -> None:
+        if "failed" in outcome:
+            if self._again(str(number), outcome):
+                self.to_identify.append(number)
+            else:
+                self._unreadable(number, outcome["failed"], outcome["reason"])
+            return
+        files = []
+        for each in outcome["files"]:
+            file = File(each["path"], each["size"], each["stamp"])
+            files.append(file)
+            if file.stamp:
+                self.identities.learn(file, each["content"])
+        self._arrive(number, tuple(files), [each["content"] for each in outcome["files"]])
+
+    def _analysed(self, capture: str, outcome: Outcome) -> None:
+        entry = self.entries[capture]
+        if entry.status:  # another share of it has failed
+            return
+        if "failed" in outcome:
+            if self._again(capture, outcome):
+                self.ready.append(capture)
+            else:
+                self._fail(entry, outcome["failed"], outcome["reason"])
+            return
+        paths = self._results(capture, self.shares[capture])
+        if all(path.exists() for path in paths):
+            entry.status, entry.weight, entry.results = outcome["status"], outcome["weight"], [str(p) for p in paths]
+            self.reasons[capture] = outcome["reason"] or ""
+            self.summary.analysed += entry.status == "analysed"
+            self._settled(entry)
+
+    def _again(self, what: str, outcome: Outcome) -> bool:
+        """Whether a task is worth another attempt."""
+        self.attempts[what] += 1
+        return outcome["failed"] == "died" and self.attempts[what] < ATTEMPTS
+
+    # what comes of it
+
+    def _commit(self, executor: Executor) -> None:
+        settled = {capture: entry for capture, entry in self.entries.items() if entry.status}
+        if self.summary.interrupted and self.fresh and self.rows:
+            return  # under other settings half a data set would replace a whole one
+        claimed = {name for entry in settled.values() for name, *_ in entry.names}
+        planned = {text(trace.paths[0]) for trace in self.traces}
+        for capture, row in self.rows.items():
+            names = [(row["path"], tuple(row["files"]), row["file_bytes"])]
+            names += [(copy, (copy,), row["file_bytes"]) for copy in row["copies"]]
+            left = [name for name in names if name[0] not in claimed and not (self.prune and name[0] not in planned)]
+            if not left:
+                self.summary.dropped += capture not in settled
+                continue
+            entry = settled.setdefault(capture, Entry(capture, row["status"], weight(row)))
+            entry.names += left
+            entry.labels += [label for name, *_ in left for label in self.old_labels.get(name, [])]
+        places = {capture: row["part"] for capture, row in self.rows.items()}
+        old = None if self.fresh and not self.manifest else self.manifest
+        made = commit(self.state, old, places, settled, self.settings, self.key, executor)
+        self.summary.captures = len(self.entries)
+        self.summary.failures = sorted(
+            [
+                Failure(min(entry.names)[0], entry.status, self.reasons[capture])
+                for capture, entry in self.entries.items()
+                if entry.status not in ("", "analysed")
+            ]
+            + self.lost,
+            key=lambda failed: failed.path,
+        )
+        assert made.key == self.key
+        if not self.summary.interrupted:
+            self.identities.keep({path for entry in settled.values() for _, paths, _ in entry.names for path in paths})
+        self.state.tidy()
+
+
+def _read(out: Path) -> tuple[Manifest | None, dict[str, dict[str, Any]], dict[str, list[tuple[str, str, str]]]]:
+    """The manifest of a data set, its captures with the number of their part, and the labels of files."""
+    if not (out / "manifest.json").exists():
+        return None, {}, {}
+    import polars as pl
+
+    corpus = Corpus(out)
+    columns = ["capture", "path", "files", "copies", "status", "reason", "file_bytes", "flows", "events"]
+    rows = {}
+    for number, file in enumerate(corpus.files("captures")):
+        for row in pl.read_parquet(file, columns=columns).iter_rows(named=True):
+            rows[row["capture"]] = row | {"part": number}
+    labels: dict[str, list[tuple[str, str, str]]] = {}
+    for path, name, value in corpus.labels.select("path", "name", "value").collect().iter_rows():
+        labels.setdefault(path, []).append((path, name, value))
+    return corpus.manifest, rows, labels

@@ -1,0 +1,75 @@
+"""The tables of one capture as the data set has them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+
+from tcpfit import parameters, ranking
+from tcpfit.analysis import Analysis
+from tcpfit.corpus.table import OF_FLOWS, TABLES, schema_of
+from tcpfit.diagnosis import diagnose
+
+FLOWS_AT_A_TIME = 4096
+"""Flows ranked and diagnosed together, which bounds the memory."""
+
+
+def tables_of(analysis: Analysis, numbers: list[int], capture: str) -> dict[str, pl.DataFrame]:
+    """Every table of flows, of those with these numbers, with the columns of `tcpfit.corpus.table`, sorted by flow."""
+    pieces: dict[str, list[pl.DataFrame]] = {name: [pl.DataFrame(schema=schema_of(name))] for name in OF_FLOWS}
+    for start in range(0, len(numbers), FLOWS_AT_A_TIME):
+        some = analysis.select(numbers[start : start + FLOWS_AT_A_TIME])
+        for name, table in _of_flows(some).items():
+            pieces[name].append(conform(table, name, capture))
+    return {name: pl.concat(frames) for name, frames in pieces.items()}
+
+
+def facts_of(analysis: Analysis) -> dict[str, Any]:
+    """The capture's own row, as far as its content says it."""
+    facts: dict[str, Any] = analysis.captures.to_dicts()[0]
+    return facts | {"status": "analysed", "flows": analysis.flows.height, "events": analysis.events.height}
+
+
+def conform(table: pl.DataFrame, name: str, capture: str) -> pl.DataFrame:
+    """A table with the capture in front and exactly the dtypes of the data set; what is no number is null."""
+    columns = [column.name for column in TABLES[name]]
+    finite = [pl.when(pl.col(c).is_finite()).then(pl.col(c)).alias(c) for c, t in table.schema.items() if t.is_float()]
+    keyed = table.with_columns(pl.lit(capture).alias("capture"), *finite)
+    return keyed.select(columns).cast(schema_of(name))
+
+
+def _of_flows(analysis: Analysis) -> dict[str, pl.DataFrame]:
+    tables = analysis.flows, analysis.events, analysis.rounds
+    family = parameters.families(*tables).select("flow", "family", family_confidence="confidence")
+    flows = analysis.flows.join(ranking.observed(*tables), on="flow", how="left", maintain_order="left")
+    verdicts, causes = _diagnoses(*tables)
+    return {
+        "flows": flows.join(family, on="flow", how="left", maintain_order="left"),
+        "events": analysis.events,
+        "parameters": analysis.parameters,
+        "rankings": analysis.ranking,
+        "verdicts": analysis.verdicts,
+        "diagnoses": verdicts,
+        "causes": causes,
+    }
+
+
+def _diagnoses(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Verdicts, a row a flow, and causes, a row a flow and cause."""
+    verdicts, causes = [], []
+    for flow, found in sorted(diagnose(flows, events, rounds).items()):
+        verdict = {name: getattr(found, name) for name in ("primary", "who", "text", "remedy", "confidence")}
+        verdicts.append({"flow": flow} | verdict | found.kernel)
+        for cause in found.causes:
+            row = {"flow": flow, "cause": cause.cause, "time_share": cause.time_share, "seconds": cause.seconds}
+            if cause.cost is not None:
+                row |= {name: getattr(cause.cost, name) for name in ("rate_bps", "low_bps", "high_bps", "gain_bps")}
+                row |= {"gain_s": cause.cost.seconds, "basis": cause.cost.basis}
+            causes.append(row | {"confidence": cause.confidence})
+    return _frame(verdicts, "diagnoses"), _frame(causes, "causes")
+
+
+def _frame(rows: list[dict[str, Any]], name: str) -> pl.DataFrame:
+    schema = {column: dtype for column, dtype in schema_of(name).items() if column != "capture"}
+    return pl.DataFrame(rows, schema=schema)

@@ -1,0 +1,44 @@
+"""One capture of a corpus, read: a file, a URL, or the parts of a rotated capture as one trace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from tcpfit import readers
+from tcpfit.analysis import Analysis
+from tcpfit.corpus import joined
+from tcpfit.corpus.files import is_url, text
+from tcpfit.corpus.settings import Settings
+from tcpfit.exceptions import CaptureError
+
+STREAMING = ("engine", "dpkt")
+"""Readers that take a stream: what has several files, or a URL, comes through a pipe."""
+
+
+def analyse(paths: Sequence[str], settings: Settings) -> Analysis:
+    """The analysis of the trace in these files, ranked as the settings say.
+
+    Raises CaptureError where it cannot be read.
+    """
+    asked = readers.Settings(settings.vantage, settings.filter, settings.from_s, settings.to_s)
+    if len(paths) == 1 and not is_url(paths[0]):
+        return Analysis(text(paths[0]), readers.read(paths[0], settings.reader, asked), settings.choices())
+    if settings.reader not in STREAMING:
+        raise CaptureError(f"{paths[0]}: the reader {settings.reader} reads single local files; take the engine")
+    warnings: list[str] = []
+    with joined.pipe(paths, warnings) as stream:
+        try:
+            reading = readers.read(stream, settings.reader, asked)
+        except CaptureError as error:
+            raise CaptureError(str(error).replace(stream, paths[0])) from None
+    facts = reading.capture | {"warnings": [*warnings, *reading.capture["warnings"]]}
+    return Analysis(text(paths[0]), replace(reading, capture=facts), settings.choices())
+
+
+def without_path(sentence: str, paths: Sequence[str]) -> str:
+    """A sentence on a capture without its name, which is not part of its content."""
+    for path in paths:
+        for name in (path, text(path)):
+            sentence = sentence.removeprefix(f"{name}: ").replace(name, "the capture")
+    return sentence

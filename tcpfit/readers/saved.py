@@ -1,0 +1,70 @@
+"""Tables that `Analysis.write_parquet` saved, as a reading: what was computed is not computed again.
+
+A folder holds a file a table; that of the segments is there only if it was asked for.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from tcpfit.exceptions import CaptureError
+from tcpfit.readers import Reading
+from tcpfit.schema import SCHEMA_VERSION, TABLES, polars_schema
+
+NEEDED = ("captures", "flows", "events", "rounds")
+
+COMPUTED = ("parameters", "ranking", "verdicts")
+
+
+def is_saved(folder: Path) -> bool:
+    """Whether a folder holds the tables of a capture."""
+    return all((folder / f"{name}.parquet").is_file() for name in NEEDED)
+
+
+def read(folder: Path) -> Reading:
+    """Read a folder of tables. Raises CaptureError where one is missing, damaged or of another version."""
+    tables = {}
+    for name in (*NEEDED, *COMPUTED, "segments"):
+        path = folder / f"{name}.parquet"
+        if path.is_file():
+            tables[name] = _table(path, name)
+        elif name in NEEDED:
+            raise CaptureError(
+                f"{folder} holds no saved tables: {name}.parquet is missing; tcpfit analyze --output saves them"
+            )
+    captures = tables.pop("captures")
+    if captures.height != 1:
+        raise CaptureError(f"{folder}/captures.parquet has {captures.height} rows; it should have one, the capture")
+    return Reading(_facts(captures.row(0, named=True)), tables)
+
+
+def _table(path: Path, name: str) -> pl.DataFrame:
+    try:
+        version = pl.read_parquet_metadata(path).get("tcpfit_schema")
+        table = pl.read_parquet(path)
+        if name in TABLES:
+            table = table.cast(dict(polars_schema(name)))  # type: ignore[arg-type]
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise CaptureError(
+            f"{path} cannot be read as a table of tcpfit: {' '.join(str(error).split())[:200]}"
+        ) from error
+    if version != str(SCHEMA_VERSION):
+        raise CaptureError(
+            f"{path} was saved with schema {version or 'unknown'}, this tcpfit reads {SCHEMA_VERSION}; "
+            "analyse the capture again"
+        )
+    return table
+
+
+def _facts(row: dict[str, Any]) -> dict[str, Any]:
+    """What a reader knows of a capture, from its row of the table of captures."""
+    start, length = row.pop("start_time"), row.pop("duration_s")
+    start_ns = None if start is None else round(start * 1e9)
+    return row | {
+        "start_ns": start_ns,
+        "end_ns": None if start_ns is None or length is None else start_ns + round(length * 1e9),
+        "skipped": {entry["reason"]: entry["packets"] for entry in row["skipped"] or []},
+    }

@@ -1,0 +1,76 @@
+"""What is said of a flow in sentences, the same for a terminal and for a page; a flow is one of the document's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcpfit.report import words
+
+
+def how_seen(flow: dict[str, Any]) -> str:
+    """Where the flow was captured, what its handshake agreed on, and how its window grows."""
+    vantage, handshake, control = flow["vantage"], flow["handshake"], flow["congestion_control"]
+    seen = {"middle": "captured on the path", "unknown": "captured at an unknown place"}
+    parts = [seen.get(vantage["position"], f"captured at the {vantage['position']}")]
+    if handshake["mss_bytes"] is not None:
+        parts.append(f"MSS {handshake['mss_bytes']}")
+    if handshake["rtt_s"] is not None:
+        parts.append(f"handshake {words.seconds(handshake['rtt_s'])}")
+    parts += [
+        word
+        for key, word in (("sack_permitted", "SACK"), ("timestamps", "timestamps"), ("ecn", "ECN"))
+        if handshake[key]
+    ]
+    if control["family"] != "unknown":
+        parts.append(f"grows like {control['family']}")
+    return ", ".join(parts)
+
+
+def what_happened(flow: dict[str, Any]) -> str:
+    """How much was sent at which rate, and how often something happened to it."""
+    counts, observed = flow["counts"], flow["observed"]
+    parts = [
+        f"{words.size(counts['unique_bytes'])} in {words.seconds(flow['duration_s'])}",
+        f"goodput {words.rate(observed['goodput_bps'])}",
+        f"{lost(flow)} of {counts['data_segments']} segments lost",
+    ]
+    for key, noun in (
+        ("loss_events", "loss event"),
+        ("fast_recoveries", "fast recovery"),
+        ("timeouts", "timeout"),
+        ("tail_loss_probes", "tail loss probe"),
+        ("spurious_retransmissions", "needless retransmission"),
+        ("reorder_events", "reordering event"),
+        ("duplicated_segments", "copy"),
+        ("zero_window_episodes", "zero window"),
+        ("mark_events", "window with congestion marks"),
+    ):
+        if counts[key]:
+            plural = {
+                "fast recovery": "fast recoveries",
+                "copy": "copies",
+                "window with congestion marks": "windows with congestion marks",
+            }.get(noun, noun + "s")
+            parts.append(f"{counts[key]} {noun if counts[key] == 1 else plural}")
+    return ", ".join(parts)
+
+
+def lost(flow: dict[str, Any]) -> str:
+    """How many segments were lost, or from how few to how many where the capture does not tell."""
+    interval = flow["count_ranges"].get("lost_segments")
+    if interval:
+        return f"{interval[0]} to {interval[1]}"
+    lost = flow["counts"]["lost_segments"]
+    return words.NONE if lost is None else str(lost)
+
+
+def doubts(models: list[dict[str, Any]]) -> list[str]:
+    """What speaks against models, a sentence a reason: of a model that does not apply, the first reason."""
+    against: dict[str, list[str]] = {}
+    weaker: dict[str, list[str]] = {}
+    for model in models:
+        for reason in model["reasons"] if model["applicable"] else model["reasons"][:1]:
+            group = weaker if model["applicable"] else against
+            group.setdefault(reason.removeprefix("weakened: "), []).append(model["name"])
+    sentences = [f"does not apply: {', '.join(names)} ({reason})" for reason, names in against.items()]
+    return sentences + [f"weakened: {', '.join(names)} ({reason})" for reason, names in weaker.items()]

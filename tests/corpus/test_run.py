@@ -1,0 +1,167 @@
+"""Does a run make a data set of a corpus, do only what is missing, and come to the same whatever way it took?"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+from pathlib import Path
+
+import polars as pl
+import pytest
+from corpora import SAMPLES, bytes_of, capture
+
+import tcpfit
+from tcpfit import corpus
+from tcpfit.corpus.table import OF_FLOWS, TABLES, schema_of
+from tcpfit.corpus.tables import tables_of
+from tcpfit.exceptions import InvalidParameter
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory) -> tuple[Path, Path, corpus.Summary]:
+    """A corpus of three captures, a copy of one and two files that are none, and its data set."""
+    folder = tmp_path_factory.mktemp("made")
+    captures = folder / "captures"
+    (captures / "deep").mkdir(parents=True)
+    for number in range(3):
+        capture(captures / f"{number}.pcap", number)
+    shutil.copy(captures / "0.pcap", captures / "deep" / "copy.pcap")
+    (captures / "text.pcap").write_text("these are words, not packets\n" * 9)
+    (captures / "notes.md").write_text("not taken for a capture\n")
+    os.mkfifo(captures / "pipe.pcap")
+    summary = corpus.run([captures], folder / "out", workers=2)
+    return captures, folder / "out", summary
+
+
+def test_what_a_run_says(made):
+    captures, _, summary = made
+    assert (5, 3, 0, 1) == (summary.captures, summary.analysed, summary.unchanged, summary.copies)
+    said = {Path(failure.path).name: (failure.status, failure.reason) for failure in summary.failures}
+    assert {"text.pcap", "pipe.pcap"} == set(said)
+    assert "rejected" == said["text.pcap"][0] and said["text.pcap"][1].startswith("a text file, not a capture")
+    assert "unreadable" == said["pipe.pcap"][0] and "pipe" in said["pipe.pcap"][1]
+
+
+def test_columns_are_those_declared(made):
+    data = corpus.open(made[1])
+    assert list(TABLES) == [name for name in TABLES if data.table(name).collect_schema() == schema_of(name)]
+
+
+def test_captures_are_known_by_their_content(made):
+    captures, out, _ = made
+    rows = corpus.open(out).captures.sort("path").collect()
+    first = rows.row(0, named=True)
+    assert (str(captures / "0.pcap"), [str(captures / "deep" / "copy.pcap")]) == (first["path"], first["copies"])
+    assert ["analysed"] * 3 + ["unreadable", "rejected"] == rows["status"].to_list()
+    assert rows["capture"].n_unique() == rows.height
+
+
+def test_tables_are_those_of_the_analysis(made):
+    captures, out, _ = made
+    data = corpus.open(out)
+    row = data.captures.filter(pl.col("path") == str(captures / "1.pcap")).collect().row(0, named=True)
+    analysis = tcpfit.analyze(captures / "1.pcap")
+    expected = tables_of(analysis, analysis.flows["flow"].to_list(), row["capture"])
+    for name in OF_FLOWS:
+        found = data.table(name).filter(pl.col("capture") == row["capture"]).collect()
+        assert found.equals(expected[name]), name
+        assert found.height > 0, name
+    assert (analysis.flows.height, analysis.events.height) == (row["flows"], row["events"])
+    assert analysis.capture["packets"] == row["packets"]
+
+
+def test_running_again_does_nothing(made):
+    captures, out, _ = made
+    before = bytes_of(out)
+    summary = corpus.run([captures], out, workers=1)
+    assert (0, 4) == (summary.analysed, summary.unchanged)
+    assert before == bytes_of(out)
+
+
+def test_force_comes_to_the_same(made):
+    captures, out, _ = made
+    before = bytes_of(out)
+    assert 3 == corpus.run([captures], out, workers=1, force=True).analysed
+    assert before == bytes_of(out)
+
+
+def test_one_by_one_comes_to_the_same(made, tmp_path):
+    captures, out, _ = made
+    for source in ("2.pcap", "text.pcap", "deep", "0.pcap", "pipe.pcap", "1.pcap", "0.pcap"):
+        corpus.run([captures / source], tmp_path / "out", workers=1)
+    assert bytes_of(out) == bytes_of(tmp_path / "out")
+
+
+def test_shares_of_the_flows_come_to_the_same(tmp_path):
+    captures = [SAMPLES / "short-web.pcap.gz", SAMPLES / "ipv6.pcap.gz"]
+    corpus.run(captures, tmp_path / "whole", workers=1)
+    corpus.run(captures, tmp_path / "shares", workers=2, shard_over_bytes=50_000)
+    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "shares")
+
+
+def test_changes_are_taken_up(tmp_path):
+    folder, out = tmp_path / "captures", tmp_path / "out"
+    folder.mkdir()
+    for number in range(3):
+        capture(folder / f"{number}.pcap", number)
+    corpus.run([folder], out, workers=1, labels=(("site", "a"),))
+    capture(folder / "1.pcap", 7)
+    (folder / "2.pcap").rename(folder / "moved.pcap")
+    (folder / "0.pcap").unlink()
+    summary = corpus.run([folder], out, workers=1, labels=(("site", "b"),))
+    assert (1, 1) == (summary.analysed, summary.unchanged)
+    paths = sorted(Path(path).name for path in corpus.open(out).captures.collect()["path"])
+    assert ["0.pcap", "1.pcap", "2.pcap"] == paths  # what is gone stays, under its old name until it is pruned
+    assert {"0.pcap": "a", "1.pcap": "b", "2.pcap": "a", "moved.pcap": "b"} == {
+        Path(path).name: value for path, value in corpus.open(out).labels.select("path", "value").collect().iter_rows()
+    }
+    summary = corpus.run([folder], out, workers=1, prune=True)  # which gives no labels and leaves them
+    assert (0, 2, 1) == (summary.analysed, summary.unchanged, summary.dropped)
+    corpus.run([folder], tmp_path / "fresh", workers=1, labels=(("site", "b"),))
+    assert bytes_of(tmp_path / "fresh") == bytes_of(out)
+
+
+def test_other_settings_analyse_again(tmp_path):
+    one, other = capture(tmp_path / "one.pcap", 1), capture(tmp_path / "other.pcap", 2)
+    corpus.run([one, other], tmp_path / "out", workers=1)
+    settings = corpus.Settings(models=("mathis",))
+    with pytest.raises(InvalidParameter, match="other settings .* 1 captures .*other.pcap"):
+        corpus.run([one], tmp_path / "out", settings=settings, workers=1)
+    assert 2 == corpus.run([one, other], tmp_path / "out", settings=settings, workers=1).analysed
+    data = corpus.open(tmp_path / "out")
+    assert settings == data.manifest.settings
+    assert {"mathis"} == set(data.rankings.filter(pl.col("rank").is_not_null()).collect()["model"])
+
+
+def test_what_cannot_be_read_any_more_keeps_its_result(tmp_path):
+    path = capture(tmp_path / "one.pcap", 1)
+    corpus.run([path], tmp_path / "out", workers=1)
+    before = corpus.open(tmp_path / "out").flows.collect()
+    path.unlink()
+    os.mkfifo(path)
+    summary = corpus.run([path], tmp_path / "out", workers=1)
+    assert ["unreadable"] == [failure.status for failure in summary.failures]
+    assert before.equals(corpus.open(tmp_path / "out").flows.collect())
+
+
+def test_a_capture_that_is_cut_is_analysed_as_far_as_it_goes(tmp_path):
+    whole = capture(tmp_path / "whole.pcap", 1)
+    cut = tmp_path / "cut.pcap.gz"
+    cut.write_bytes(gzip.compress(whole.read_bytes())[:-200])
+    summary = corpus.run([cut], tmp_path / "out", workers=1)
+    assert [] == summary.failures
+    row = corpus.open(tmp_path / "out").captures.collect().row(0, named=True)
+    assert ("analysed", 1) == (row["status"], row["flows"])
+    assert "the capture ends here" in row["warnings"][0]
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path):
+    path = capture(tmp_path / "one.pcap", 1)
+    with pytest.raises(InvalidParameter, match="not empty and no data set"):
+        corpus.run([path], tmp_path, workers=1)
+    assert ["one.pcap"] == [each.name for each in tmp_path.iterdir()]
+    with pytest.raises(InvalidParameter, match="no data set"):
+        corpus.open(tmp_path)

@@ -1,0 +1,262 @@
+"""Does the page say what the analysis says, in that order, and does nothing from a capture come through as markup?"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+import sys
+import zlib
+from html.parser import HTMLParser
+from pathlib import Path
+
+import captures
+import polars as pl
+import pytest
+from captures import Transfer
+
+import tcpfit
+from tcpfit.exceptions import CaptureError
+from tcpfit.report import filters, words
+from tcpfit.report import page as report_page
+from tcpfit.report.page.content import content
+
+ROOT = Path(__file__).parent.parent
+COMMAND = [sys.executable, "-c", "from tcpfit.cli.main import run; run()"]
+HOSTILE = "<img src=x onerror=alert(1)> </script><script>alert(2)<!-- \u2028'\"&.pcap"
+
+
+class Page(HTMLParser):
+    """Elements of a page by name with their attributes, headings with their text, and what its scripts hold."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.headings: list[tuple[str, str]] = []
+        self.scripts: list[str] = []
+        self._open: list[str] = []
+        self.text = ""
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+        self._open.append(tag)
+        if tag in ("h1", "h2", "h3", "h4"):
+            self.headings.append((tag, ""))
+        if tag == "script":
+            self.scripts.append("")
+
+    def handle_endtag(self, tag):
+        while self._open and self._open.pop() != tag:
+            pass
+
+    def handle_data(self, data):
+        if "script" in self._open:
+            self.scripts[-1] += data
+            return
+        self.text += data
+        heading = next((tag for tag in self._open if tag in ("h1", "h2", "h3", "h4")), None)
+        if heading:
+            self.headings[-1] = (heading, self.headings[-1][1] + data)
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+def unpacked(text: str) -> str:
+    return zlib.decompress(base64.b64decode(text)).decode()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("report")
+
+
+@pytest.fixture(scope="module")
+def capture(folder):
+    """Two flows, in a file whose name is markup."""
+    path = folder / HOSTILE.replace("/", "\u2215")
+    packets = Transfer(segments=300, lost=frozenset(range(50, 300, 37))).run()
+    packets += Transfer(segments=60, sport=40001, start_s=0.2, v6=True).run()
+    path.write_bytes(captures.pcap(sorted(packets, key=lambda packet: packet.time_ns)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def analysis(capture):
+    return tcpfit.analyze(capture, segments=True)
+
+
+@pytest.fixture(scope="module")
+def html(analysis):
+    return report_page.render(analysis)
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+def tcpfit_command(*arguments, cwd):
+    return subprocess.run([*COMMAND, *map(str, arguments)], capture_output=True, text=True, cwd=cwd, check=False)
+
+
+def test_the_order_of_the_story(page):
+    assert [("h4", text) for text in ("Verdict", "How sure", "What it looks like", "Evidence")] == [
+        heading for heading in page.headings if heading[0] == "h4"
+    ][:4]
+    assert ["h1", "h2"] == [tag for tag, _ in page.headings][:2]
+
+
+def test_every_flow_says_what_the_diagnosis_and_the_ranking_say(page, analysis):
+    text = " ".join(page.text.split())
+    for diagnosis in (each.report.diagnosis for each in content(analysis, analysis.largest()).sections):
+        assert " ".join(diagnosis.text.split()) in text
+        assert words.sentence(diagnosis.remedy) in text
+    for verdict in analysis.verdicts["text"]:
+        assert verdict in text
+
+
+def test_nothing_of_a_capture_is_markup(page, capture):
+    assert not [name for name, attributes in page.elements if name in ("img", "iframe", "object", "link")]
+    assert not [a for _, attributes in page.elements for a in attributes if a.startswith("on")]
+    assert [("h1", capture.name)] == [heading for heading in page.headings if heading[0] == "h1"]
+    assert "alert(" not in "".join(page.scripts)
+
+
+def test_it_loads_nothing(page, html):
+    loading = {"src", "href", "action", "data", "poster", "srcset", "background"}
+    assert {"#"} == {str(a[key])[0] for _, a in page.elements for key in loading & set(a)}
+    assert "url(" not in html
+    policy = next(a["content"] for a in page.of("meta") if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'; ")
+    allowed = set(re.findall(r"'sha256-([^']+)'", policy))
+    run = [page.scripts[-1], unpacked(page.scripts[[a.get("id") for a in page.of("script")].index("library")])]
+    assert allowed == {base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in run}
+    assert "unsafe" not in policy.split("script-src")[1].split(";")[0]
+
+
+def test_what_is_no_program_is_packed(page):
+    kinds = [attributes.get("type") for attributes in page.of("script")]
+    for kind, text in zip(kinds, page.scripts, strict=True):
+        assert kind in (None, "text/plain")
+        if kind:
+            assert re.fullmatch(r"[A-Za-z0-9+/=]+", text)
+
+
+def test_figures_draw_every_event(page, analysis):
+    """The packed tables of marks hold as many rows of a kind as the table of events."""
+    specs = [
+        json.loads(unpacked(text)) for a, text in zip(page.of("script"), page.scripts, strict=True) if a.get("class")
+    ]
+    assert 2 == len(specs)
+    marks = [spec["time-sequence"]["datasets"]["marks"] for spec in specs]
+    lost = analysis.events.filter(pl.col("kind") == "loss").height
+    assert lost > 0
+    assert lost == sum(table["cause"].count("lost") for table in marks)
+
+
+def test_ids_are_unique_and_labels_lead_somewhere(page):
+    ids = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
+    assert len(ids) == len(set(ids))
+    for _, attributes in page.elements:
+        for key in ("aria-labelledby", "aria-describedby"):
+            assert set(attributes.get(key, "").split()) <= set(ids)
+        if attributes.get("href", "").startswith("#"):
+            assert attributes["href"][1:] in ids
+
+
+def test_flows_beyond_those_drawn_are_in_the_table(analysis):
+    page = Page(report_page.render(analysis, drawn=1))
+    assert 1 == len([a for a in page.of("details") if a.get("class") == "flow"])
+    assert 2 == len([a for a in page.of("tr") if "data-cause" in a])
+
+
+def test_saved_tables_make_the_same_page(analysis, html, folder):
+    analysis.write_parquet(folder / "with", segments=True)
+    assert report_page.render(tcpfit.load(folder / "with")) == html
+
+
+def test_without_segments_the_page_says_what_it_lacks(analysis, folder):
+    analysis.write_parquet(folder / "without")
+    saved = tcpfit.load(folder / "without")
+    assert saved.ranking.equals(analysis.ranking)
+    text = report_page.render(saved)
+    assert "The saved tables hold no segments" in text
+    assert 'data-kind="ranking"' in text
+    assert 'data-kind="time-sequence"' not in text
+
+
+def test_folders_that_are_no_saved_tables(folder):
+    (folder / "empty").mkdir()
+    with pytest.raises(CaptureError, match="holds no saved tables: captures.parquet is missing"):
+        tcpfit.load(folder / "empty")
+    shutil.copytree(folder / "without", folder / "damaged")
+    (folder / "damaged" / "flows.parquet").write_text("nothing")
+    with pytest.raises(CaptureError, match="flows.parquet cannot be read as a table of tcpfit"):
+        tcpfit.load(folder / "damaged")
+    shutil.copytree(folder / "without", folder / "old")
+    pl.read_parquet(folder / "old" / "flows.parquet").write_parquet(folder / "old" / "flows.parquet")
+    with pytest.raises(CaptureError, match="saved with schema unknown"):
+        tcpfit.load(folder / "old")
+
+
+def test_a_capture_without_flows(tmp_path):
+    path = tmp_path / "empty.pcap"
+    path.write_bytes(captures.pcap([]))
+    text = report_page.render(tcpfit.analyze(path, segments=True))
+    assert "No TCP flow carried data in this capture." in text
+    assert 'id="library"' not in text
+
+
+def test_command(capture, folder, tmp_path):
+    run = tcpfit_command("report", capture, "-o", "out.html", "--data", cwd=tmp_path)
+    assert (0, "out.html\n", "") == (run.returncode, run.stdout, run.stderr)
+    assert ["out.html", "out.tables"] == sorted(path.name for path in tmp_path.iterdir())
+    assert "out.tables" in (tmp_path / "out.html").read_text()
+    assert tcpfit.load(tmp_path / "out.tables").segments.height > 300
+
+
+def test_command_of_many(capture, folder, tmp_path):
+    shutil.copy(capture, tmp_path / "one.pcap")
+    (tmp_path / "no.pcap").write_text("not a capture at all")
+    run = tcpfit_command("report", "one.pcap", "no.pcap", folder / "without", "-o", "pages", cwd=tmp_path)
+    assert 1 == run.returncode
+    assert 1 == len(run.stderr.splitlines())
+    assert "no.pcap" in run.stderr
+    assert ["one.html", "without.html"] == sorted(path.name for path in (tmp_path / "pages").iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["one.pcap", "-o", "one.txt"], "names an HTML file or a folder, got 'one.txt'"),
+        (["one.pcap", "one.pcap", "-o", "one.html"], "names a folder where there are several captures"),
+        (["one.html", "-o", "one.html"], "one.html is a capture"),
+        (["-", "-"], "can be given once"),
+    ],
+)
+def test_arguments_that_make_no_sense(capture, tmp_path, arguments, part):
+    for name in ("one.pcap", "one.html"):
+        shutil.copy(capture, tmp_path / name)
+    run = tcpfit_command("report", *arguments, cwd=tmp_path)
+    assert (2, 1) == (run.returncode, len(run.stderr.splitlines())), run.stderr
+    assert part in run.stderr
+
+
+def test_analyze_html(capture, tmp_path):
+    run = tcpfit_command("analyze", capture, "--html", "page.html", "--top", "0", cwd=tmp_path)
+    assert (0, "") == (run.returncode, run.stderr)
+    assert "What it looks like" in (tmp_path / "page.html").read_text()
+
+
+def test_filters():
+    flow = {"src": "fd00::1", "src_port": 1, "dst": "fd00::2", "dst_port": 2}
+    assert "ipv6.addr == fd00::1 && ipv6.addr == fd00::2 && tcp.port == 1 && tcp.port == 2" == filters.of_flow(flow)
+    assert "frame.number in {3, 7}" == filters.of_frames([7, None, 3, 7])
+    assert "" == filters.of_frames([None])
+    assert "frame.number >= 3 && frame.number <= 7" == filters.between_frames(3, 7)
+    assert "frame.number in {7}" == filters.between_frames(None, 7)
