@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.accounting import account
-from tcpfit.diagnosis.cost import Cost, WhatIf, joint, what_if
+from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
+from tcpfit.diagnosis.cost import Cost, Together, accounted_together
 from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.findings import find
 from tcpfit.diagnosis.stalls import Stall, stalls
@@ -92,8 +94,8 @@ class Report:
     flow: dict[str, Any]
     diagnosis: Diagnosis
     observed_bps: float | None
-    joint: bool
     what_if: list[WhatIf]
+    together: list[Together]
     stalls: list[Stall]
     findings: list[Finding]
 
@@ -124,16 +126,17 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
         if span_ns is not None:
             silences = [s for s in silences if s.end_ns > span_ns[0] and s.start_ns < span_ns[1]]
         rate = moved.get(number)
-        changes = what_if(rate, estimates.get(number, {}), named.get(number, [])) if rate and span_ns is None else []
+        asked = Models(rate, estimates.get(number, {}), named.get(number, [])) if rate and span_ns is None else None
         costs = {cause.cause: cause.cost for cause in diagnoses[number].causes if cause.cost is not None}
         total_s = sum(cause.seconds for cause in diagnoses[number].causes)
+        together = accounted_together(_arrays(spans, number), costs)
         found.append(
             Report(
                 rows[number],
                 diagnoses[number],
                 rate,
-                joint(costs, total_s),
-                changes,
+                asked.what_if() if asked else [],
+                together + (asked.together(total_s) if asked else []),
                 silences,
                 find(whole, number),
             )
@@ -141,11 +144,16 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     return found
 
 
-def _estimates(table: pl.DataFrame) -> dict[int, dict[str, float | None]]:
-    estimates: dict[int, dict[str, float | None]] = {}
-    for flow, name, value in table.select("flow", "name", "value").iter_rows():
-        estimates.setdefault(flow, {})[name] = value
+def _estimates(table: pl.DataFrame) -> dict[int, dict[str, Estimate]]:
+    estimates: dict[int, dict[str, Estimate]] = {}
+    for flow, name, *ends in table.select("flow", "name", "value", "low", "high").iter_rows():
+        estimates.setdefault(flow, {})[name] = Estimate(*(np.nan if end is None else float(end) for end in ends))
     return estimates
+
+
+def _arrays(spans: pl.DataFrame, flow: int) -> dict[str, np.ndarray]:
+    own = spans.filter(pl.col("flow") == flow).select("start_ns", "end_ns", "cause", "bytes")
+    return {name: own[name].to_numpy() for name in own.columns}
 
 
 def report_facts(report: Report) -> dict[str, Any]:
@@ -162,7 +170,12 @@ def report_facts(report: Report) -> dict[str, Any]:
         "observed_bps": report.observed_bps,
         "diagnosis": facts(report.diagnosis)
         | {
-            "joint": report.joint,
+            "joint": any(two.joint for two in report.together),
+            "together": [
+                {"of": list(two.of)}
+                | {key: getattr(two, key) for key in ("rate_bps", "seconds", "apart_s", "joint", "basis")}
+                for two in report.together
+            ],
             "what_if": [vars(change) for change in report.what_if],
             "stalls": [
                 {
