@@ -11,10 +11,12 @@ import polars as pl
 from tcpfit.diagnosis.accounting import account
 from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
 from tcpfit.diagnosis.cost import Cost, Together, accounted_together
+from tcpfit.diagnosis.excerpt import excerpt
 from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.findings import find
 from tcpfit.diagnosis.stalls import Stall, stalls
 from tcpfit.diagnosis.verdict import Diagnosis, judge
+from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.loss_rate import capture_loss
 
@@ -103,7 +105,8 @@ class Report:
 def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: Analysis | None = None) -> list[Report]:
     """A report a flow, the largest first; `span_ns` keeps to some time. The analysis needs its segments.
 
-    `whole` is the analysis that this one was selected from: the other direction of a flow tells of its pauses.
+    Of some time the models are those named for the whole flow, with the parameters of that time. `whole` is the
+    analysis that this one was selected from: the other direction of a flow tells of its pauses.
     Raises InvalidParameter where it has no segments.
     """
     flows, whole = analysis.flows, whole or analysis
@@ -112,7 +115,10 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
         spans = between(spans, *span_ns)
     diagnoses = of_spans(flows, spans)
     rows = {row["flow"]: row for row in flows.with_columns(pl.col("vantage").cast(pl.String)).to_dicts()}
-    estimates = _estimates(analysis.parameters)
+    if span_ns is None:
+        estimates = _estimates(analysis.parameters)
+    else:
+        estimates = _estimates(estimate(*excerpt(flows, analysis.events, analysis.rounds, *span_ns)))
     named = {row["flow"]: row["models"] or [] for row in analysis.verdicts.select("flow", "models").to_dicts()}
     moved = {
         row["flow"]: 8e9 * row["bytes"] / row["ns"] if row["ns"] else None
@@ -126,7 +132,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
         if span_ns is not None:
             silences = [s for s in silences if s.end_ns > span_ns[0] and s.start_ns < span_ns[1]]
         rate = moved.get(number)
-        asked = Models(rate, estimates.get(number, {}), named.get(number, [])) if rate and span_ns is None else None
+        asked = Models(rate, estimates[number], named.get(number, [])) if rate and number in estimates else None
         costs = {cause.cause: cause.cost for cause in diagnoses[number].causes if cause.cost is not None}
         total_s = sum(cause.seconds for cause in diagnoses[number].causes)
         together = accounted_together(_arrays(spans, number), costs)

@@ -204,7 +204,7 @@ class _Parts:
         """The diagnosis of the flow at this position."""
         total_s = float(self.flow_seconds[position])
         if total_s <= 0:
-            text = "The flow carried data at one instant only; there is no time to account for."
+            text = "There is no time to account for: data at one instant only, or none in the time asked for."
             return Diagnosis(number, UNKNOWN, "unknown", text, REMEDIES[UNKNOWN], 0.0)
         parts = range(int(self.flow_parts[position]), int(self.flow_parts[position + 1]))
         begin = int(self.span_start[self.flow_begin[position]])
