@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import tcpfit
-from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
+from tcpfit.diagnosis.changes import MODEL_ERROR, Estimate, Models, WhatIf
 from tcpfit.diagnosis.table import report
 from tcpfit.models import catalogue
+from tcpfit.parameters.intervals import Z95
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
 
@@ -44,9 +45,10 @@ def test_reactions_to_late_segments_are_loss_indications_without_a_loss():
 
 
 def test_what_a_change_leaves_as_it_is_is_not_in_its_interval():
-    """Half of a loss rate known to a factor of two: the square root of two in every draw."""
+    """Half of a loss rate known to a factor of two: the square root of two in every draw, but for the model's error."""
     halved = what_if({"p": (0.01, 0.005, 0.02), "rtt": (0.1, 0.05, 0.2), "b": 1.0}, ["mathis"])["half the losses"]
-    assert halved.low_bps == pytest.approx(halved.high_bps) == pytest.approx(1e6 * 2**0.5, rel=1e-6)
+    ends = [1e6 * 2**0.5 * np.exp(sign * Z95 * MODEL_ERROR) for sign in (-1, 1)]
+    assert [halved.low_bps, halved.high_bps] == pytest.approx(ends, rel=0.01)
 
 
 def test_the_interval_has_the_parameters_and_the_models():
@@ -58,10 +60,13 @@ def test_the_interval_has_the_parameters_and_the_models():
         / float(catalogue()["pftk-full"].predict(p=p, rtt=0.1, rto=0.3, b=1.0))
         for p in (0.03, 0.08)
     )
-    assert (alone.low_bps, alone.high_bps) == pytest.approx((1e6 * one, 1e6 * other), rel=0.05)
+    error = np.hypot(Z95 * MODEL_ERROR, np.log(other / one) / 2)
+    middle = np.sqrt(one * other)
+    assert alone.low_bps == pytest.approx(1e6 * middle * np.exp(-error), rel=0.03)
+    assert alone.high_bps == pytest.approx(1e6 * middle * np.exp(error), rel=0.03)
     both = what_if(parameters, ["pftk-full", "pftk-simple"])["half the losses"]
-    assert both.low_bps == pytest.approx(1e6 * 2**0.5, rel=1e-6)
-    assert both.high_bps == pytest.approx(alone.high_bps, rel=0.03)
+    assert both.low_bps < 1e6 * 2**0.5 < alone.low_bps * 1.1
+    assert both.low_bps < alone.low_bps
     assert both.rate_bps == alone.rate_bps
 
 
