@@ -112,7 +112,7 @@ def _flow(flow: dict[str, Any], out: Console) -> None:
         out.print(Padding(Text(sentence), (0, 0, 0, 2)))
     out.print()
     out.print(_parameters(flow))
-    if any(model["rank"] is not None for model in flow["models"]):
+    if any(model["log_ratio"] is not None for model in flow["models"]):
         out.print()
         out.print(_models(flow))
     for sentence in sentences.doubts(flow["models"]):
