@@ -20,7 +20,7 @@ READERS = ("engine", "dpkt", "tshark", "pyshark")
 
 VANTAGES = ("sender", "receiver", "middle")
 
-RULES = ("one-rtt", "window", "recovery-point")  # of tcpfit.parameters.RULES, which a help page does not load
+RULES = ("one-rtt", "window", "recovery-point", "tfrc")  # of tcpfit.parameters.RULES, which a help page does not load
 
 FIGURES = ("time-sequence", "window", "rtt", "rate", "ranking", "losses", "intervals", "shares", "stalls")
 """Those of tcpfit.report.figures.KINDS, which a help page does not load."""

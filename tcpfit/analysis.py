@@ -159,7 +159,11 @@ class Analysis:
         if block is not None and block < 1:
             raise InvalidParameter(f"a block has at least 1 event, got {block}")
         estimated, (flows, events) = self.parameters, parameters.under_rule(self.flows, self.events, rule)
-        if rule != "one-rtt":
+        if rule == "tfrc":
+            name = pl.col("name").cast(pl.String)
+            weighed = estimated.filter(name == "p_tfrc").with_columns(name=pl.lit("p", estimated.schema["name"]))
+            estimated = pl.concat([estimated.filter(name != "p"), weighed]).sort("flow", "name")
+        elif rule != "one-rtt":
             changed = pl.col("name").cast(pl.String).is_in(parameters.OF_LOSS_EVENTS)
             ruled = parameters.estimate(flows, events, self.rounds).filter(changed)
             estimated = pl.concat([estimated.filter(~changed), ruled]).sort("flow", "name")
@@ -171,6 +175,7 @@ class Analysis:
             None if models is None else ranking.by_name(models),
             fits=fit,
             per_block=ranking.EVENTS if block is None else block,
+            rule=rule,
         )
 
     def ranked_by(self, **choices: Any) -> Analysis:
