@@ -352,6 +352,7 @@ SEGMENTS = (
     Column("ecn", pl.UInt8(), "", "ECN bits of the IP header"),
     Column("checksum", U16, "", "TCP checksum as sent"),
     Column("direction", pl.UInt8(), "", "0 unknown, 1 into the capturing host, 2 out of it"),
+    Column("around", U32, "", "identity of the VLANs and tunnels around the packet, part of the flow's key; 0 for none"),
     Column("mss", U16, "bytes", "MSS option; null if absent"),
     Column("window_scale", pl.UInt8(), "bits", "window scale option; null if absent"),
     Column("sack_permitted", BOOL, "", "SACK-permitted option"),

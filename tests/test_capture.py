@@ -255,7 +255,7 @@ def test_what_is_not_analysed_is_counted_by_reason(write):
         "UDP": ethernet(ipv4(bytes(8), 17), 0x0800),
         "ICMP": ethernet(ipv6(bytes(8), 58), 0x86DD),
         "not IP": ethernet(b"", 0x88CC),
-        "IP fragment": ethernet(ipv4(tcp(), fragment=0x2000), 0x0800),
+        "IP fragment": ethernet(ipv4(tcp(), fragment=0x2001), 0x0800),
         "truncated header": PLAIN[:20],
         "bad IP header": ethernet(ipv4(tcp(), total=10), 0x0800),
         "bad TCP header length": ethernet(ipv4(tcp(), total=30), 0x0800),
@@ -309,7 +309,7 @@ def test_an_absurd_length_ends_the_capture(write):
     [
         (b"", "empty file"),
         (b"just some text\n", "text file"),
-        (b"snoop\0\0\0" + bytes(20), "editcap"),
+        (b"btsnoop\0" + bytes(20), "editcap"),
         (b"\xfd7zXZ\0" + bytes(20), "xz -dc"),
         (bytes(range(1, 40)), "01 02 03 04"),
         (pcap([])[:10], "10 of 24"),

@@ -163,7 +163,7 @@ def test_what_is_no_tcp_is_named(tmp_path):
     udp = bytearray(captures.tcp("10.0.0.1", "10.0.0.2", 1, 2, 0, 0, 0))
     udp[9] = 17
     fragment = bytearray(captures.tcp("10.0.0.1", "10.0.0.2", 1, 2, 0, 0, 0))
-    fragment[6:8] = struct.pack(">H", 0x2000)
+    fragment[6:8] = struct.pack(">H", 0x2001)
     frames = [
         captures.link(bytes(udp), 1),
         captures.link(bytes(fragment), 1),

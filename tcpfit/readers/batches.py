@@ -34,6 +34,7 @@ class Segment(NamedTuple):
     ecn: int
     checksum: int
     direction: int
+    around: int
     mss: int | None
     window_scale: int | None
     sack_permitted: bool

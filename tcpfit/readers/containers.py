@@ -1,7 +1,7 @@
-"""pcap and pcapng in Python: bytes become packets, numbered as Wireshark numbers them.
+"""pcap, pcapng and snoop in Python: bytes become packets, numbered as Wireshark numbers them.
 
 Damage ends a capture with a warning; the packets before it are good. Sources: draft-ietf-opsawg-pcap,
-draft-ietf-opsawg-pcapng.
+draft-ietf-opsawg-pcapng, RFC 1761.
 """
 
 from __future__ import annotations
@@ -16,27 +16,49 @@ from tcpfit.exceptions import CaptureError
 from tcpfit.readers.files import Stream
 
 MAX_RECORD = 1 << 20
+LONGEST_BLOCK = MAX_RECORD + (256 << 10)
+MAX_INTERFACES = 1 << 16
+MAX_LINK_TYPES = 64
+LAST_NS = 2**63 - 1
+SNOOP = b"snoop\0\0\0"
 
 LINK_TYPES = {
     0: "NULL",
     1: "EN10MB",
+    6: "IEEE802",
     9: "PPP",
+    10: "FDDI",
     12: "RAW",
     14: "RAW",
     50: "PPP_SERIAL",
+    51: "PPP_ETHER",
+    100: "ATM_RFC1483",
     101: "RAW",
     104: "C_HDLC",
     105: "IEEE802_11",
+    107: "FRELAY",
     108: "LOOP",
     113: "LINUX_SLL",
+    117: "PFLOG",
+    119: "PRISM_HEADER",
+    122: "IP_OVER_FC",
     127: "IEEE802_11_RADIO",
+    143: "DOCSIS",
     147: "USER0",
     149: "USER2",
+    163: "IEEE802_11_RADIO_AVS",
     189: "USB_LINUX",
+    192: "PPI",
+    195: "IEEE802_15_4",
+    201: "BLUETOOTH_HCI_H4_WITH_PHDR",
+    204: "PPP_WITH_DIR",
+    219: "MPLS",
     220: "USB_LINUX_MMAPPED",
     228: "IPV4",
     229: "IPV6",
     239: "NFLOG",
+    249: "USBPCAP",
+    252: "WIRESHARK_UPPER_PDU",
     258: "PKTAP",
     276: "LINUX_SLL2",
 }
@@ -94,8 +116,13 @@ class Interface:
     statistics_ns: int = 0
 
     def since_offset_ns(self, units: int) -> int:
-        """A time stamp in nanoseconds since `offset_s`."""
-        return units * 1_000_000_000 // self.units_per_second
+        """A time stamp in nanoseconds since `offset_s`, as far as 64 bits hold it."""
+        return min(units * 1_000_000_000 // self.units_per_second, LAST_NS)
+
+    def time_ns(self, units: int) -> int:
+        """A time stamp in nanoseconds since the epoch, as far as 64 bits hold it."""
+        offset_ns = max(min(self.offset_s * 1_000_000_000, LAST_NS), -LAST_NS - 1)
+        return max(min(self.since_offset_ns(units) + offset_ns, LAST_NS), -LAST_NS - 1)
 
 
 @dataclass
@@ -130,7 +157,7 @@ def name_of(link_type: int) -> str:
 def open_capture(stream: Stream, path: str) -> tuple[Facts, Iterator[Packet]]:
     """Tell the format by its magic; the packets are read as they are asked for.
 
-    Raises CaptureError where the bytes are neither pcap nor pcapng.
+    Raises CaptureError where the bytes are in none of the formats.
     """
     magic = stream.take(4)
     place = "standard input" if path == "-" else path
@@ -143,6 +170,8 @@ def open_capture(stream: Stream, path: str) -> tuple[Facts, Iterator[Packet]]:
     if magic == b"\x0a\x0d\x0d\x0a":
         facts = Facts("pcapng", stream.compression)
         return facts, _counted(facts, stream, _Pcapng(stream, facts).records())
+    if magic == SNOOP[:4] and stream.peek(4) == SNOOP[4:]:
+        return _open_snoop(stream, place)
     found = f"it begins {magic.hex(' ')}"
     raise CaptureError(
         f"{place}: in no format that tcpfit reads ({found}); if Wireshark opens it, convert it with editcap"
@@ -213,28 +242,93 @@ def _open_pcap(stream: Stream, place: str, magic: bytes) -> tuple[Facts, Iterato
     rest = stream.take(20)
     if len(rest) < 20:
         raise CaptureError(f"{place}: pcap file header cut, {4 + len(rest)} of 24 bytes; copy the capture again")
+    major, minor = struct.unpack_from(f"{order}HH", rest)
     snaplen, network = struct.unpack(f"{order}II", rest[12:])
     link_type = network & 0xFFFF
     # the length of the frame check sequence in units of 16 bits, where it is given
     fcs = ((FCSLEN, bytes([(network >> 28) * 16])),) if network & FCS_GIVEN else ()
     facts = Facts("pcap", stream.compression, [link_type], [Interface(link_type, snaplen, options=fcs)])
-    return facts, _counted(facts, stream, _pcap_records(stream, order, nanoseconds, modified, link_type))
+    records = _PcapRecords(stream, order, nanoseconds, (major, minor))
+    return facts, _counted(facts, stream, records.read(24 if modified else 16, link_type))
 
 
-def _pcap_records(stream: Stream, order: str, nanoseconds: bool, modified: bool, link_type: int) -> Iterator[_Record]:
-    header = struct.Struct(f"{order}IIII")
-    factor = 1 if nanoseconds else 1000
+class _PcapRecords:
+    """Records of a pcap file; old versions and patched libpcaps differ in the header."""
+
+    LOOKED_AT, WINDOW = 4, 64 << 10
+
+    def __init__(self, stream: Stream, order: str, nanoseconds: bool, version: tuple[int, int]) -> None:
+        self._stream, self._nanoseconds = stream, nanoseconds
+        self._fields = struct.Struct(f"{order}IIII")
+        # before 2.3 and on Digital Unix the length on the wire came first; 2.3 was written in both ways
+        self._wire_first = version in ((2, 0), (2, 1), (2, 2), (543, 0))
+        self._either = version == (2, 3)
+
+    def _unpack(self, header: bytes) -> tuple[int, int, int, int]:
+        """Seconds, fraction, bytes captured, bytes on the wire."""
+        seconds, fraction, captured, wire_len = self._fields.unpack_from(header)
+        if self._wire_first or self._either and captured > wire_len:
+            captured, wire_len = wire_len, captured
+        return seconds, fraction, captured, wire_len
+
+    def _fits(self, window: bytes, header: int) -> bool:
+        """Whether the first records make sense with headers of that length: at least two, or all that are there."""
+        at = 0
+        for n in range(self.LOOKED_AT):
+            if at + header > len(window):
+                return n >= 2 or at == len(window)
+            _, fraction, captured, wire_len = self._unpack(window[at : at + header])
+            if captured > min(MAX_RECORD, wire_len) or fraction >= (10**9 if self._nanoseconds else 10**6):
+                return False
+            at += header + captured
+            if at > len(window):
+                return n >= 2 or len(window) >= self.WINDOW
+        return True
+
+    def read(self, header: int, link_type: int) -> Iterator[_Record]:
+        """The records, if their headers have that length or one that fits better."""
+        window = self._stream.peek(self.WINDOW)
+        if not self._fits(window, header):
+            header = next((other for other in (24, 28, 20) if other != header and self._fits(window, other)), header)
+        while True:
+            try:
+                fields = _whole(self._stream, header, "record header")
+            except _End:
+                return
+            seconds, fraction, captured, wire_len = self._unpack(fields)
+            if captured > MAX_RECORD:
+                raise Damage(f"record length {captured} is beyond {MAX_RECORD}, the capture is damaged")
+            data = _whole(self._stream, captured, "record")
+            direction = {0: INBOUND, 4: OUTBOUND}.get(fields[22], 0) if header >= 24 else 0
+            time_ns = seconds * 1_000_000_000 + fraction * (1 if self._nanoseconds else 1000)
+            yield _Record(time_ns, link_type, wire_len, direction, data)
+
+
+def _open_snoop(stream: Stream, place: str) -> tuple[Facts, Iterator[Packet]]:
+    rest = stream.take(12)[4:]
+    if len(rest) < 8:
+        raise CaptureError(f"{place}: snoop file header cut, {8 + len(rest)} of 16 bytes; copy the capture again")
+    version, data_link = struct.unpack(">II", rest)
+    link_type = {0: 1, 4: 1, 2: 6, 8: 10}.get(data_link)
+    if link_type is None or version != 2:
+        kind = f"of version {version}" if link_type is not None else f"of data link {data_link}"
+        raise CaptureError(f"{place}: a snoop capture {kind}, which tcpfit does not read; convert it with editcap")
+    facts = Facts("snoop", stream.compression, [link_type], [Interface(link_type, 0)])
+    return facts, _counted(facts, stream, _snoop_records(stream, link_type))
+
+
+def _snoop_records(stream: Stream, link_type: int) -> Iterator[_Record]:
     while True:
         try:
-            fields = _whole(stream, 24 if modified else 16, "record header")
+            fields = _whole(stream, 24, "record header")
         except _End:
             return
-        seconds, fraction, captured, wire_len = header.unpack_from(fields)
-        if captured > MAX_RECORD:
-            raise Damage(f"record length {captured} is beyond {MAX_RECORD}, the capture is damaged")
+        wire_len, captured, total, _, seconds, micros = struct.unpack(">IIIIII", fields)
+        if captured > MAX_RECORD or total < 24 + captured or total > 24 + 2 * MAX_RECORD:
+            raise Damage(f"record length {total} around {captured} bytes is impossible, the capture is damaged")
         data = _whole(stream, captured, "record")
-        direction = {0: INBOUND, 4: OUTBOUND}.get(fields[22], 0) if modified else 0
-        yield _Record(seconds * 1_000_000_000 + fraction * factor, link_type, wire_len, direction, data)
+        stream.take(total - 24 - captured)  # padding, which the last may lack
+        yield _Record(seconds * 1_000_000_000 + micros * 1000, link_type, wire_len, 0, data)
 
 
 class _Pcapng:
@@ -262,7 +356,13 @@ class _Pcapng:
                 self._section()
                 continue
             kind = self._u32(head)
-            body = self._body(self._length(self._stream.take(4)), kind)
+            length = self._length(self._stream.take(4))
+            if kind not in (INTERFACE, STATISTICS, ENHANCED_PACKET, OBSOLETE_PACKET, SIMPLE_PACKET):
+                self._pass_over((length + 3 & ~3) - 8)
+                continue
+            if length > LONGEST_BLOCK:
+                raise Damage(f"block length {length} is beyond {LONGEST_BLOCK}, the capture is damaged")
+            body = self._body(length, kind)
             if kind == INTERFACE:
                 self._interface(body)
             elif kind == STATISTICS:
@@ -278,9 +378,17 @@ class _Pcapng:
         if len(field) < 4:
             raise Damage(f"block header cut, {4 + len(field)} of 8 bytes")
         length = self._u32(field)
-        if length < 12 or length > MAX_RECORD + 4096:
-            raise Damage(f"block length {length} is impossible, the capture is damaged")
+        if length < 12:
+            raise Damage(f"block length {length} is under 12, the capture is damaged")
         return length
+
+    def _pass_over(self, count: int) -> None:
+        """A block that says nothing of packets: names, secrets, what a vendor has added. Of any length."""
+        while count > 0:
+            taken = len(self._stream.take(min(count, 1 << 17)))
+            if taken == 0:
+                raise Damage("block cut")
+            count -= taken
 
     def _body(self, length: int, kind: int) -> bytes:
         # lengths that are no multiple of 4 have been seen; the block is padded all the same
@@ -333,8 +441,12 @@ class _Pcapng:
                 interface.units_per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
             elif code == TSOFFSET and len(value) >= 8:
                 interface.offset_s = struct.unpack_from("<q", value)[0]
+        if len(self._facts.interfaces) - self._first == MAX_INTERFACES:
+            sentence = f"a section describes more than {MAX_INTERFACES} interfaces; packets of further ones are skipped"
+            self._facts.warnings.extend([sentence] if sentence not in self._facts.warnings else [])
+            return
         self._facts.interfaces.append(interface)
-        if link_type not in self._facts.link_types:
+        if len(self._facts.link_types) < MAX_LINK_TYPES and link_type not in self._facts.link_types:
             self._facts.link_types.append(link_type)
 
     def _statistics(self, body: bytes) -> None:
@@ -383,7 +495,7 @@ class _Pcapng:
                 direction = {1: INBOUND, 2: OUTBOUND}.get(value[0] & 3, 0)
         if dropped != 0xFFFF:
             options += ((EPB_DROPCOUNT, dropped.to_bytes(8, "little")),)
-        time_ns = interface.offset_s * 1_000_000_000 + interface.since_offset_ns(high << 32 | low)
+        time_ns = interface.time_ns(high << 32 | low)
         self._last_ns = time_ns
         return _Record(time_ns, interface.link_type, wire_len, direction, data, number, options)
 

@@ -1,7 +1,7 @@
-"""Link layer, IP and TCP in Python: a packet becomes a segment, or a word for why it does not.
+"""IP and TCP in Python: a packet becomes a segment, or a word for why it does not.
 
-IP and TCP headers are dpkt's; link layers, lengths and what a short snapshot leaves are read here. Lengths come from
-the IP header, never from what was captured.
+TCP headers are dpkt's; lengths and what a short snapshot leaves are read here. Lengths come from the IP header, never
+from what was captured. What stands before IP is told in `links`, what stands between one IP and another in `tunnels`.
 """
 
 from __future__ import annotations
@@ -13,175 +13,164 @@ from functools import lru_cache
 
 import dpkt
 
+from tcpfit.readers.around import BAD_IP, BAD_TCP, FRAGMENTED, NOT_IP, Network, Skipped, byte, need, u16, u32
 from tcpfit.readers.batches import Segment
-from tcpfit.readers.containers import INBOUND, OUTBOUND, Packet, name_of
+from tcpfit.readers.containers import Packet
+from tcpfit.readers.links import network_of
+from tcpfit.readers.tunnels import inside
 
-IPV4, IPV6, ARP, PPPOE = 0x0800, 0x86DD, 0x0806, 0x8864
-VLAN_TAGS, MPLS = (0x8100, 0x88A8, 0x9100), (0x8847, 0x8848)
 TCP = 6
 HOP_BY_HOP, ROUTING, FRAGMENT, AUTHENTICATION, DESTINATION_OPTIONS = 0, 43, 44, 51, 60
-
-NOT_IP, TRUNCATED, BAD_IP, BAD_TCP, FRAGMENTED = (
-    "not IP",
-    "truncated header",
-    "bad IP header",
-    "bad TCP header length",
-    "IP fragment",
-)
-PROTOCOLS = {1: "ICMP", 2: "IGMP", 17: "UDP", 50: "IPsec ESP", 58: "ICMP", 132: "SCTP"}
+FIN, SYN, PSH = 1, 2, 8
+LARGEST = 65_535
 
 
-class Skipped(Exception):
-    """The packet is not analysed; the message is the reason it is counted under."""
+@dataclass(frozen=True)
+class Part:
+    """Which part of a datagram a fragment is: `offset` bytes are before it."""
+
+    id: int
+    offset: int
+    more: bool
 
 
-def protocol_reason(number: int) -> str:
-    """The word under which packets of an IP protocol are counted."""
-    return PROTOCOLS.get(number, f"IP protocol {number}")
+@dataclass(frozen=True)
+class Datagram:
+    """An IP datagram without its headers; `data` is what was captured of `length` bytes. Addresses have 16 bytes."""
+
+    ends: tuple[bytes, bytes]
+    protocol: int
+    data: bytes
+    length: int
+    ip_id: int | None
+    ttl: int
+    ecn: int
+    part: Part | None
 
 
-def segment(packet: Packet) -> Segment:
-    """The TCP segment of a packet.
+class Decoder:
+    """Decodes the packets of a capture in their order; remembers what the first fragments of datagrams said."""
 
-    Raises Skipped with the reason where there is none.
-    """
-    version, at, limit, direction = _link(packet)
-    # a header without a length, as offloading leaves it, means up to the end of the frame
-    wire = max(packet.wire_len, len(packet.data)) - at
-    if version == 0:
-        version = _byte(packet.data, at) >> 4
-    if version == 4:
-        return _ipv4(packet, packet.data[at:], wire, limit, direction)
-    if version == 6:
-        return _ipv6(packet, packet.data[at:], wire, limit, direction)
-    raise Skipped(NOT_IP)
+    REMEMBERED = 64
+    PATIENCE_NS = 60_000_000_000
 
+    def __init__(self) -> None:
+        self._firsts: list[tuple[object, Segment, int]] = []
 
-def _link(packet: Packet) -> tuple[int, int, int | None, int]:
-    """IP version (0 where only its first nibble says it), offset of the IP header, bytes that the link says follow it
-    (where it does), direction."""
-    data, direction = packet.data, packet.direction
-    match packet.link_type:
-        case 1:
-            _need(data, 14)
-            return *_ethertype(data, _u16(data, 12), 14), direction
-        case 113:
-            _need(data, 16)
-            direction = {0: INBOUND, 4: OUTBOUND}.get(_u16(data, 0), direction)
-            return *_ethertype(data, _u16(data, 14), 16), direction
-        case 276:
-            _need(data, 20)
-            direction = {0: INBOUND, 4: OUTBOUND}.get(data[10], direction)
-            return *_ethertype(data, _u16(data, 0), 20), direction
-        case 0 | 108:
-            family = _u16(data, 0) << 16 | _u16(data, 2)
-            if family > 0xFFFF:  # the other byte order: families are small numbers
-                family = struct.unpack_from("<I", data)[0]
-            versions = {2: 4, 10: 6, 24: 6, 28: 6, 30: 6}
-            if family not in versions:
-                raise Skipped(NOT_IP)
-            return versions[family], 4, None, direction
-        case 12 | 14 | 101:
-            return 0, 0, None, direction
-        case 228:
-            return 4, 0, None, direction
-        case 229:
-            return 6, 0, None, direction
-        case 9 | 50:
-            return *_ppp(data, 2 if data[:2] == b"\xff\x03" else 0), None, direction
-        case other:
-            name = name_of(other)
-            known = "" if name.startswith("LINKTYPE_") else f" ({name})"
-            raise Skipped(f"unsupported link type {other}{known}")
+    def segment(self, packet: Packet) -> Segment:
+        """The TCP segment of a packet, through tunnels.
 
+        Raises Skipped with the reason where there is none.
+        """
+        network, direction = network_of(packet)
+        while True:
+            datagram = _datagram(network)
+            part, around = datagram.part, network.around
+            if part and part.offset and datagram.protocol == TCP:
+                return self._further(packet, datagram, part, around.identity, direction)
+            if part and part.offset:
+                raise Skipped(FRAGMENTED)
+            if datagram.protocol == TCP:
+                segment = _tcp(packet, datagram, around.identity, direction)
+                return self._remember(segment, datagram, part) if part else segment
+            network = inside(datagram.protocol, datagram.data, datagram.length, datagram.ends, around)
 
-def _ethertype(data: bytes, kind: int, at: int) -> tuple[int, int, int | None]:
-    """Follow EtherTypes until IP: VLAN tags in any depth, PPPoE (which has a length, RFC 2516, 4), MPLS."""
-    while kind in VLAN_TAGS:
-        kind, at = _u16(data, at + 2), at + 4
-    if kind == IPV4:
-        return 4, at, None
-    if kind == IPV6:
-        return 6, at, None
-    if kind == PPPOE:
-        version, inner = _ppp(data, at + 6)
-        return version, inner, max(_u16(data, at + 4) - (inner - at - 6), 0)
-    if kind in MPLS:
-        bottom = False
-        while not bottom:
-            _need(data, at + 4)
-            bottom, at = bool(data[at + 2] & 1), at + 4
-        return 0, at, None
-    raise Skipped("ARP" if kind == ARP else NOT_IP)
+    def _remember(self, segment: Segment, datagram: Datagram, part: Part) -> Segment:
+        name = (datagram.ends, segment.around, part.id)
+        self._firsts.append((name, segment, datagram.length - segment.payload))
+        del self._firsts[: -self.REMEMBERED]
+        # what ends the data ends the last part
+        return segment._replace(flags=segment.flags & ~(FIN | PSH))
+
+    def _further(self, packet: Packet, datagram: Datagram, part: Part, around: int, direction: int) -> Segment:
+        """The rest of a segment whose beginning an earlier fragment showed."""
+        name = (datagram.ends, around, part.id)
+        in_time = packet.time_ns - self.PATIENCE_NS
+        known = [row for row in self._firsts if row[0] == name and in_time <= row[1].time_ns <= packet.time_ns]
+        if not known:
+            raise Skipped(FRAGMENTED)
+        _, first, header = known[-1]
+        before = part.offset - header
+        if before < 0 or part.offset + datagram.length > LARGEST:
+            raise Skipped(BAD_IP)
+        syn = 1 if first.flags & SYN else 0
+        return first._replace(
+            frame=packet.frame,
+            time_ns=packet.time_ns,
+            seq=(first.seq + before + syn) % 2**32,
+            flags=first.flags & ~(SYN | (FIN | PSH if part.more else 0)),
+            payload=datagram.length,
+            wire_bytes=packet.wire_len,
+            ip_id=None,
+            ttl=datagram.ttl,
+            ecn=datagram.ecn,
+            checksum=0,
+            direction=direction,
+            mss=None,
+            window_scale=None,
+            sack_permitted=False,
+            options_incomplete=False,
+            sack=[],
+        )
 
 
-def _ppp(data: bytes, at: int) -> tuple[int, int]:
-    """The protocol field of PPP, two bytes or compressed to one (RFC 1661, 6.5)."""
-    for prefix, version in ((b"\x00\x21", 4), (b"\x21", 4), (b"\x00\x57", 6), (b"\x57", 6)):
-        if data.startswith(prefix, at):
-            return version, at + len(prefix)
-    _need(data, at + 2)
-    raise Skipped(NOT_IP)
+def _datagram(network: Network) -> Datagram:
+    version = network.version or byte(network.data, 0) >> 4
+    if version not in (4, 6):
+        raise Skipped(NOT_IP)
+    return _ipv4(network) if version == 4 else _ipv6(network)
 
 
-def _ipv4(packet: Packet, data: bytes, wire: int, limit: int | None, direction: int) -> Segment:
-    _need(data, 20)
+def _ipv4(network: Network) -> Datagram:
+    data = network.data
+    need(data, 20)
     header = (data[0] & 15) * 4
     total, ip_id, fragment = struct.unpack_from(">HHH", data, 2)
-    total = total or wire  # 0 is what the host writes before the network card cuts a super-segment
+    total = total or network.wire  # 0 is what the host writes before the network card cuts a super-segment
     if data[0] >> 4 != 4 or header < 20 or total < header:
         raise Skipped(BAD_IP)
-    if fragment & 0x3FFF:
-        raise Skipped(FRAGMENTED)
-    _need(data, header)
-    if data[9] != TCP:
-        raise Skipped(protocol_reason(data[9]))
-    length = total - header if limit is None else min(total, limit) - header
-    addresses = _address(data[12:16]), _address(data[16:20])
-    return _tcp(packet, data[header : header + length], length, addresses, ip_id, data[8], data[1] & 3, direction)
+    need(data, header)
+    length = total - header if network.limit is None else min(total - header, max(network.limit - header, 0))
+    mapped = bytes(10) + b"\xff\xff"
+    ends = mapped + data[12:16], mapped + data[16:20]
+    part = Part(ip_id, (fragment & 0x1FFF) * 8, bool(fragment & 0x2000)) if fragment & 0x3FFF else None
+    return Datagram(ends, data[9], data[header : header + length], length, ip_id, data[8], data[1] & 3, part)
 
 
-def _ipv6(packet: Packet, data: bytes, wire: int, limit: int | None, direction: int) -> Segment:
-    _need(data, 40)
+def _ipv6(network: Network) -> Datagram:
+    data = network.data
+    need(data, 40)
     if data[0] >> 4 != 6:
         raise Skipped(BAD_IP)
-    length = _u16(data, 4) or max(wire - 40, 0)  # 0 is a jumbogram, or what BIG TCP hands over
+    length = u16(data, 4) or max(network.wire - 40, 0)  # 0 is a jumbogram, or what BIG TCP hands over
     following, at = data[6], 40
-    while following != TCP:
-        if following in (HOP_BY_HOP, ROUTING, DESTINATION_OPTIONS):
-            size = 8 + 8 * _byte(data, at + 1)
-        elif following == AUTHENTICATION:
-            size = 8 + 4 * _byte(data, at + 1)
-        elif following == FRAGMENT:
-            _need(data, at + 8)
-            if _u16(data, at + 2) & 0xFFF9:  # offset 0 and nothing more: a whole packet all the same (RFC 6946)
-                raise Skipped(FRAGMENTED)
+    part = None
+    while following in (HOP_BY_HOP, ROUTING, DESTINATION_OPTIONS, AUTHENTICATION, FRAGMENT):
+        if following == FRAGMENT:
+            need(data, at + 8)
+            field = u16(data, at + 2)
+            if field & 0xFFF9:  # offset 0 and nothing more: a whole packet all the same (RFC 6946)
+                part = Part(u32(data, at + 4), field & 0xFFF8, bool(field & 1))
             size = 8
         else:
-            raise Skipped(protocol_reason(following))
-        _need(data, at + size)
+            size = 8 + (4 if following == AUTHENTICATION else 8) * byte(data, at + 1)
+        need(data, at + size)
         if size > length:
             raise Skipped(BAD_IP)
         following, at, length = data[at], at + size, length - size
-    length = length if limit is None else min(length, max(limit - at, 0))
-    addresses = _address(data[8:24]), _address(data[24:40])
-    ecn = data[1] >> 4 & 3
-    return _tcp(packet, data[at : at + length], length, addresses, None, data[7], ecn, direction)
+        if part and part.offset:  # what follows in a later part is no header
+            break
+    if network.limit is not None:
+        length = min(length, max(network.limit - at, 0))
+    ends = data[8:24], data[24:40]
+    return Datagram(ends, following, data[at : at + length], length, None, data[7], data[1] >> 4 & 3, part)
 
 
-def _tcp(
-    packet: Packet,
-    data: bytes,
-    length: int,
-    addresses: tuple[str, str],
-    ip_id: int | None,
-    ttl: int,
-    ecn: int,
-    direction: int,
-) -> Segment:
+def _tcp(packet: Packet, datagram: Datagram, around: int, direction: int) -> Segment:
+    data, length = datagram.data, datagram.length
     if length < 20:
         raise Skipped(BAD_TCP)
-    _need(data, 16)
+    need(data, 16)
     offset = (data[12] >> 4) * 4
     if offset < 20 or offset > length:
         raise Skipped(BAD_TCP)
@@ -190,7 +179,8 @@ def _tcp(
     return Segment(
         packet.frame,
         packet.time_ns,
-        *addresses,
+        _address(datagram.ends[0]),
+        _address(datagram.ends[1]),
         header.sport,
         header.dport,
         header.seq,
@@ -199,11 +189,12 @@ def _tcp(
         header.win,
         length - offset,
         packet.wire_len,
-        ip_id,
-        ttl,
-        ecn,
-        header.sum,
+        datagram.ip_id,
+        datagram.ttl,
+        datagram.ecn,
+        header.sum if len(data) >= 18 else 0,
         direction,
+        around,
         options.mss,
         options.window_scale,
         options.sack_permitted,
@@ -244,7 +235,7 @@ def tcp_options(area: bytes, length: int) -> Options:
         kind, value = area[at], area[at + 2 : end]
         match kind, len(value):
             case 2, 2:
-                options.mss = _u16(value, 0)
+                options.mss = u16(value, 0)
             case 3, 1:
                 options.window_scale = value[0]
             case 4, 0:
@@ -261,19 +252,5 @@ def tcp_options(area: bytes, length: int) -> Options:
 
 @lru_cache(maxsize=4096)
 def _address(raw: bytes) -> str:
-    return str(ipaddress.ip_address(raw))
-
-
-def _need(data: bytes, count: int) -> None:
-    if len(data) < count:
-        raise Skipped(TRUNCATED)
-
-
-def _byte(data: bytes, at: int) -> int:
-    _need(data, at + 1)
-    return data[at]
-
-
-def _u16(data: bytes, at: int) -> int:
-    _need(data, at + 2)
-    return data[at] << 8 | data[at + 1]
+    address = ipaddress.IPv6Address(raw)
+    return str(address.ipv4_mapped or address)

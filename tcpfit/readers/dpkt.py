@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from tcpfit.readers import Reading, Settings
+from tcpfit.readers.around import Skipped
 from tcpfit.readers.batches import Batches, counts
 from tcpfit.readers.containers import facts_of, open_capture
-from tcpfit.readers.decode import Skipped, segment
+from tcpfit.readers.decode import Decoder
 from tcpfit.readers.files import Stream
 
 
@@ -15,12 +16,13 @@ def read(path: str, settings: Settings) -> Reading:
     """Read a capture in Python; see `tcpfit.readers.read`."""
     batches = Batches(settings)
     skipped: Counter[str] = Counter()
+    decoder = Decoder()
     stream = Stream(path, settings.progress)
     try:
         facts, packets = open_capture(stream, path)
         for packet in packets:
             try:
-                decoded = segment(packet)
+                decoded = decoder.segment(packet)
             except Skipped as reason:
                 skipped[str(reason)] += 1
                 continue

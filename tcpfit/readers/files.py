@@ -43,14 +43,18 @@ class Stream:
         """Bytes taken so far, of the stream as it is after decompression."""
         return self._offset
 
-    def take(self, count: int) -> bytes:
-        """The next bytes; fewer only at the end."""
+    def peek(self, count: int) -> bytes:
+        """The next bytes, which stay there; fewer only at the end."""
         while len(self._buffer) < count:
             block = self._next()
             if not block:
                 break
             self._buffer += block
-        taken = bytes(self._buffer[:count])
+        return bytes(self._buffer[:count])
+
+    def take(self, count: int) -> bytes:
+        """The next bytes; fewer only at the end."""
+        taken = self.peek(count)
         del self._buffer[:count]
         self._offset += len(taken)
         return taken

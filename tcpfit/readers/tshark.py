@@ -16,9 +16,11 @@ from typing import IO, Any
 
 from tcpfit.exceptions import CaptureError
 from tcpfit.readers import Reading, Settings
+from tcpfit.readers.around import BAD_TCP, FRAGMENTED, NOT_IP, TRUNCATED
 from tcpfit.readers.batches import Batches, Segment, counts
 from tcpfit.readers.containers import INBOUND, OUTBOUND, format_of
-from tcpfit.readers.decode import BAD_TCP, FRAGMENTED, NOT_IP, TRUNCATED, protocol_reason, tcp_options
+from tcpfit.readers.decode import tcp_options
+from tcpfit.readers.tunnels import protocol_reason
 
 PREFERENCES = (
     "tcp.relative_sequence_numbers:FALSE",
@@ -210,10 +212,8 @@ def not_analysed(row: dict[str, str]) -> str | None:
         return "ARP"
     if "ip" not in layers and "ipv6" not in layers:
         return NOT_IP
-    if _last(row, "ip.flags.mf") in ("1", "True") or _number(row, "ip.frag_offset"):
-        return FRAGMENTED
-    if _last(row, "ipv6.fraghdr.more") in ("1", "True") or _number(row, "ipv6.fraghdr.offset"):
-        return FRAGMENTED
+    if _number(row, "ip.frag_offset") or _number(row, "ipv6.fraghdr.offset"):
+        return FRAGMENTED  # of first fragments the segment is known, and no more of it
     if "icmp" in layers or "icmpv6" in layers:
         return "ICMP"
     if "tcp" not in layers:
@@ -253,6 +253,7 @@ def segment(row: dict[str, str], time: int) -> Segment:
         _number(row, "ip.dsfield.ecn" if v4 else "ipv6.tclass.ecn"),
         _number(row, "tcp.checksum"),
         direction,
+        0,  # tshark's output does not tell what is around in an order that could be followed
         options.mss,
         options.window_scale,
         options.sack_permitted,

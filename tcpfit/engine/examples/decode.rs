@@ -4,16 +4,17 @@ use std::hint::black_box;
 use std::time::{Duration, Instant};
 
 use tcpfit_engine::capture::{Capture, CaptureError};
-use tcpfit_engine::decode::decode_into;
+use tcpfit_engine::decode::Decoder;
 use tcpfit_engine::segment::Segment;
 
 /// Packets and TCP segments of one pass.
 fn pass(path: &str, decoding: bool) -> Result<(u64, u64), CaptureError> {
     let mut capture = Capture::open(path)?;
     let (mut segments, mut segment) = (0, Segment::default());
+    let mut decoder = Decoder::default();
     while let Some(packet) = capture.next()? {
         if decoding {
-            if decode_into(&packet, &mut segment).is_ok() {
+            if decoder.decode_into(&packet, &mut segment).is_ok() {
                 black_box(&segment);
                 segments += 1;
             }

@@ -14,7 +14,7 @@ use pyo3::types::{PyCapsule, PyDict};
 
 use crate::analysis::{Analysis, Selection};
 use crate::capture::{link_type, Capture, CaptureError, Info, Interrupt};
-use crate::decode::{decode_into, SkipCounts};
+use crate::decode::{Decoder, SkipCounts};
 use crate::filter::Filter;
 use crate::flow::Settings;
 use crate::rows::Vantage;
@@ -126,7 +126,7 @@ fn read_capture(path: &Path, mut analysis: Analysis, progress: Option<&Py<PyAny>
         None => exceptions::CaptureError::new_err(error.to_string()),
     };
     let mut capture = Capture::open_interruptible(path, interrupt(raised.clone())).map_err(failed)?;
-    let mut skipped = SkipCounts::default();
+    let (mut decoder, mut skipped) = (Decoder::default(), SkipCounts::default());
     let mut segment = Segment::default();
     let mut looked = Instant::now();
     loop {
@@ -136,7 +136,7 @@ fn read_capture(path: &Path, mut analysis: Analysis, progress: Option<&Py<PyAny>
         if packet.frame == 1 {
             analysis.starts_at(packet.time_ns);
         }
-        match decode_into(&packet, &mut segment) {
+        match decoder.decode_into(&packet, &mut segment) {
             Ok(()) => analysis.push(&segment),
             Err(skip) => skipped.add(skip),
         }

@@ -79,6 +79,8 @@ pub struct Segment {
     /// TCP checksum as sent (0 when cut off).
     pub checksum: u16,
     pub direction: Direction,
+    /// Identity of the VLANs and tunnels around the datagram; 0 for none.
+    pub around: u32,
     pub options: Options,
 }
 

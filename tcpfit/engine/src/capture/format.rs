@@ -7,6 +7,7 @@ pub const HEAD: usize = 32;
 pub enum Format {
     Pcap(PcapVariant),
     Pcapng,
+    Snoop,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +23,7 @@ impl Format {
         match self {
             Self::Pcap(_) => "pcap",
             Self::Pcapng => "pcapng",
+            Self::Snoop => "snoop",
         }
     }
 
@@ -42,16 +44,16 @@ impl Format {
             0xa1b2_cd34 => pcap(true, false, true),
             0x34cd_b2a1 => pcap(false, false, true),
             0x0a0d_0d0a => Some(Self::Pcapng),
+            _ if head.starts_with(b"snoop\0\0\0") => Some(Self::Snoop),
             _ => None,
         }
     }
 }
 
-/// What is wrong with a file that is neither pcap nor pcapng: the rule and the next step.
+/// What is wrong with a file that is in none of them: the rule and the next step.
 pub fn explain(head: &[u8]) -> String {
     const CONVERT: &str = "convert it with editcap";
     const FORMATS: &[(&[u8], &str)] = &[
-        (b"snoop\0\0\0", "a snoop capture"),
         (b"btsnoop\0", "a btsnoop capture"),
         (b"RTSS", "a Network Monitor 1 capture"),
         (b"GMBU", "a Network Monitor 2 capture"),
@@ -83,16 +85,16 @@ pub fn explain(head: &[u8]) -> String {
         return "empty file (0 bytes), no capture in it; capture or copy it again".into();
     }
     if let Some((_, name)) = FORMATS.iter().find(|(magic, _)| head.starts_with(magic)) {
-        return format!("{name}, and tcpfit reads pcap and pcapng; {CONVERT}");
+        return format!("{name}, and tcpfit reads pcap, pcapng and snoop; {CONVERT}");
     }
     if let Some((_, name, command)) = COMPRESSED.iter().find(|(magic, ..)| head.starts_with(magic)) {
         return format!("compressed by {name}, and tcpfit undoes gzip and zstd; pipe `{command}` into tcpfit with '-'");
     }
     if let Some((_, name)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
-        return format!("{name}, not a capture; tcpfit reads pcap and pcapng");
+        return format!("{name}, not a capture; tcpfit reads pcap, pcapng and snoop");
     }
     if looks_like_erf(head) {
-        return format!("probably an ERF capture, and tcpfit reads pcap and pcapng; {CONVERT}");
+        return format!("probably an ERF capture, and tcpfit reads pcap, pcapng and snoop; {CONVERT}");
     }
     if head
         .iter()

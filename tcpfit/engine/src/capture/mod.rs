@@ -10,6 +10,7 @@ mod pcap;
 mod pcapng;
 mod pipe;
 mod record;
+mod snoop;
 mod warnings;
 
 use block::Block;
@@ -59,6 +60,7 @@ pub struct Info {
 enum Reader {
     Pcap(pcap::Pcap),
     Pcapng(pcapng::Pcapng),
+    Snoop(snoop::Snoop),
 }
 
 pub struct Capture {
@@ -96,6 +98,7 @@ impl Capture {
         let opened = recognised.and_then(|format| match format {
             Format::Pcap(variant) => pcap::Pcap::open(&mut block, variant).map(|pcap| (format, Reader::Pcap(pcap))),
             Format::Pcapng => pcapng::Pcapng::open(&mut block).map(|pcapng| (format, Reader::Pcapng(pcapng))),
+            Format::Snoop => snoop::Snoop::open(&mut block).map(|snoop| (format, Reader::Snoop(snoop))),
         });
         let (format, reader) = opened.map_err(|sentence| match block.failure() {
             Some(error) if input::is_stop(error) => CaptureError::Stopped,
@@ -107,6 +110,7 @@ impl Capture {
         })?;
         let link_types = match &reader {
             Reader::Pcap(pcap) => vec![pcap.link_type()],
+            Reader::Snoop(snoop) => vec![snoop.link_type()],
             Reader::Pcapng(_) => Vec::new(),
         };
         let info = Info {
@@ -158,6 +162,7 @@ impl Capture {
             let step = match &mut self.reader {
                 Reader::Pcap(pcap) => pcap.step(&mut self.block),
                 Reader::Pcapng(pcapng) => pcapng.step(&mut self.block, &mut self.info),
+                Reader::Snoop(snoop) => snoop.step(&mut self.block, &mut self.info),
             };
             match step {
                 Step::Record(record) => break record,

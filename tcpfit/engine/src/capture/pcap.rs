@@ -1,4 +1,5 @@
-//! pcap records (draft-ietf-opsawg-pcap): both byte orders, microseconds and nanoseconds, Kuznetzov's variant.
+//! pcap records (draft-ietf-opsawg-pcap): both byte orders, microseconds and nanoseconds, old versions, and the longer
+//! record headers of patched libpcaps (Kuznetzov's, Nokia's), which some wrote without saying so.
 
 use super::block::Block;
 use super::format::PcapVariant;
@@ -6,12 +7,27 @@ use super::record::{Place, Record, Step, MAX_RECORD};
 use crate::segment::Direction;
 
 const FILE_HEADER: usize = 24;
+/// Record headers known: the standard's, Kuznetzov's of 1999-10-29 and 1999-04-17, his of 1999-09-15, and Nokia's.
+const HEADERS: [usize; 4] = [16, 24, 28, 20];
+/// Records looked at to tell which of them a file has, and bytes at most.
+const LOOKED_AT: usize = 4;
+const WINDOW: usize = 64 << 10;
+
+/// The lengths of a record changed places between versions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Lengths {
+    CapturedFirst,
+    WireFirst,
+    /// Version 2.3 was written in both ways: the smaller is what was captured.
+    Either,
+}
 /// What record headers of every variant begin with: seconds, fraction, captured and original length.
 const RECORD_HEADER: usize = 16;
 
 pub struct Pcap {
     variant: PcapVariant,
     header: usize,
+    lengths: Lengths,
     link_type: u32,
 }
 
@@ -27,12 +43,68 @@ impl Pcap {
         };
         // the upper half holds the length of the frame check sequence, which no IP length counts
         let link_type = variant.u32(head, 20) & 0xffff;
+        // libpcap, sf-pcap.c: before 2.3, and on Digital Unix (543.0), the length on the wire came first
+        let lengths = match (variant.u16(head, 4), variant.u16(head, 6)) {
+            (2, 0..=2) | (543, 0) => Lengths::WireFirst,
+            (2, 3) => Lengths::Either,
+            _ => Lengths::CapturedFirst,
+        };
         block.consume(FILE_HEADER);
-        Ok(Self {
+        let mut pcap = Self {
             variant,
             header: if variant.modified { 24 } else { 16 },
+            lengths,
             link_type,
-        })
+        };
+        let window = block.peek(WINDOW);
+        if !pcap.fits(window, pcap.header) {
+            let others = HEADERS.iter().copied();
+            pcap.header = others
+                .filter(|&header| header > 16 && header != pcap.header)
+                .find(|&header| pcap.fits(window, header))
+                .unwrap_or(pcap.header);
+        }
+        Ok(pcap)
+    }
+
+    /// The first records make sense with headers of this length: at least two, or all that are there.
+    fn fits(&self, window: &[u8], header: usize) -> bool {
+        let mut rest = window;
+        for n in 0..LOOKED_AT {
+            let Some(fields) = rest.first_chunk().filter(|_| rest.len() >= header) else {
+                return n >= 2 || rest.is_empty();
+            };
+            let words = self.variant.words(fields);
+            let (captured, wire) = self.lengths(words);
+            let fraction_ends = if self.variant.nanoseconds {
+                1_000_000_000
+            } else {
+                1_000_000
+            };
+            if captured > MAX_RECORD || captured > wire as usize || words[1] >= fraction_ends {
+                return false;
+            }
+            match rest.get(header + captured..) {
+                Some(after) => rest = after,
+                None => return n >= 2 || window.len() >= WINDOW,
+            }
+        }
+        true
+    }
+
+    /// Bytes captured and bytes on the wire.
+    #[inline]
+    fn lengths(&self, [_, _, first, second]: [u32; 4]) -> (usize, u32) {
+        let swapped = match self.lengths {
+            Lengths::CapturedFirst => false,
+            Lengths::WireFirst => true,
+            Lengths::Either => first > second,
+        };
+        if swapped {
+            (second as usize, first)
+        } else {
+            (first as usize, second)
+        }
     }
 
     pub fn link_type(&self) -> u32 {
@@ -47,8 +119,9 @@ impl Pcap {
             return Step::short(bytes.len(), header, "record header");
         };
         let variant = self.variant;
-        let [seconds, fraction, captured, wire_len] = variant.words(fields);
-        let captured = captured as usize;
+        let words = variant.words(fields);
+        let [seconds, fraction, ..] = words;
+        let (captured, wire_len) = self.lengths(words);
         if captured > MAX_RECORD {
             return Step::Damaged(format!(
                 "record length {captured} is beyond {MAX_RECORD}, the capture is damaged"
@@ -57,7 +130,7 @@ impl Pcap {
         let fraction = i64::from(fraction);
         let nanoseconds = if variant.nanoseconds { fraction } else { fraction * 1000 };
         let time_ns = i64::from(seconds) * 1_000_000_000 + nanoseconds;
-        let direction = match variant.modified.then(|| bytes[22]) {
+        let direction = match (header >= 24).then(|| bytes[22]) {
             Some(0) => Direction::Inbound,
             Some(4) => Direction::Outbound,
             _ => Direction::Unknown,
@@ -82,6 +155,15 @@ impl Pcap {
 }
 
 impl PcapVariant {
+    fn u16(self, bytes: &[u8], at: usize) -> u16 {
+        let field = [bytes[at], bytes[at + 1]];
+        if self.big_endian {
+            u16::from_be_bytes(field)
+        } else {
+            u16::from_le_bytes(field)
+        }
+    }
+
     /// The words of a record header at once: one question for the byte order.
     #[inline]
     fn words(self, fields: &[u8; RECORD_HEADER]) -> [u32; 4] {

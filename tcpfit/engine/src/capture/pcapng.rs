@@ -19,14 +19,16 @@ const SMALLEST: usize = 12;
 /// A record and generous options; blocks of other types may have any length, they are passed over.
 const LONGEST: usize = MAX_RECORD + (256 << 10);
 
+/// Interfaces of a section that are remembered, and link types that are told.
+const INTERFACES: usize = 1 << 16;
+const LINK_TYPES: usize = 64;
+
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
 #[derive(Default)]
 pub struct Pcapng {
     order: ByteOrder,
     interfaces: Vec<Interface>,
-    /// Drops that the interfaces of earlier sections reported.
-    earlier_drops: Option<u64>,
     /// Time of the last packet, for blocks that have none.
     last_ns: i64,
 }
@@ -108,7 +110,6 @@ impl Pcapng {
                 SIMPLE_PACKET => Some(self.simple_packet(body, info)),
                 PACKET => Some(self.packet(body, info)),
                 SECTION_HEADER => {
-                    self.earlier_drops = info.interface_drops;
                     self.interfaces.clear();
                     None
                 }
@@ -166,8 +167,7 @@ impl Pcapng {
                 }
             }
             if let Some(dropped) = dropped {
-                interface.count_dropped(dropped);
-                self.sum_drops(info);
+                count(info, interface, |interface| interface.count_dropped(dropped));
             }
         }
         self.last_ns = time_ns;
@@ -246,8 +246,7 @@ impl Pcapng {
         let link_type = interface.link_type;
         let dropped = order.u16(fields, 2);
         if dropped != u16::MAX {
-            interface.count_dropped(u64::from(dropped));
-            self.sum_drops(info);
+            count(info, interface, |interface| interface.count_dropped(u64::from(dropped)));
         }
         self.last_ns = time_ns;
         Step::Record(Record {
@@ -277,8 +276,14 @@ impl Pcapng {
                 _ => {}
             }
         }
+        if self.interfaces.len() == INTERFACES {
+            info.warnings.add("interfaces", || {
+                format!("a section describes more than {INTERFACES} interfaces; packets of further ones are skipped")
+            });
+            return Ok(());
+        }
         self.interfaces.push(interface);
-        if !info.link_types.contains(&link_type) {
+        if info.link_types.len() < LINK_TYPES && !info.link_types.contains(&link_type) {
             info.link_types.push(link_type);
         }
         Ok(())
@@ -301,20 +306,19 @@ impl Pcapng {
             }
         }
         if let Some(dropped) = dropped {
-            interface.report_dropped(dropped);
-            self.sum_drops(info);
+            count(info, interface, |interface| interface.report_dropped(dropped));
         }
     }
+}
 
-    #[cold]
-    fn sum_drops(&self, info: &mut Info) {
-        let of_section = self.interfaces.iter().filter_map(Interface::dropped);
-        info.interface_drops = self
-            .earlier_drops
-            .into_iter()
-            .chain(of_section)
-            .reduce(u64::saturating_add);
-    }
+/// Changes what an interface dropped, and the sum of all.
+#[cold]
+fn count(info: &mut Info, interface: &mut Interface, change: impl FnOnce(&mut Interface)) {
+    let before = interface.dropped().unwrap_or(0);
+    change(interface);
+    let after = interface.dropped().unwrap_or(0);
+    let sum = info.interface_drops.unwrap_or(0).saturating_sub(before);
+    info.interface_drops = Some(sum.saturating_add(after));
 }
 
 /// Bits 0-1 of `epb_flags` (section 4.3.1).

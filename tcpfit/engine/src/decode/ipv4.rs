@@ -1,14 +1,35 @@
 //! IPv4 (RFC 791).
 
-use super::{be16, be32, Datagram, Skip};
+use super::{be16, be32, Datagram, Fragment, Skip};
 
 const SMALLEST: usize = 20;
 const MORE_FRAGMENTS: u16 = 0x2000;
 const FRAGMENT_OFFSET: u16 = 0x1fff;
 
 /// `on_wire` counts the bytes from the IP header to the end of the frame.
-#[inline]
+#[inline(always)]
 pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> {
+    let datagram = whole_or_part(data, on_wire)?;
+    if be16(data, 6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0 {
+        return Err(Skip::IpFragment);
+    }
+    Ok(datagram)
+}
+
+/// As `datagram`, and which part of one it is.
+pub(super) fn fragment(data: &[u8], on_wire: u32) -> Result<(Datagram<'_>, Option<Fragment>), Skip> {
+    let datagram = whole_or_part(data, on_wire)?;
+    let field = be16(data, 6);
+    let fragment = (field & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0).then(|| Fragment {
+        id: u32::from(be16(data, 4)),
+        offset: u32::from(field & FRAGMENT_OFFSET) * 8,
+        more: field & MORE_FRAGMENTS != 0,
+    });
+    Ok((datagram, fragment))
+}
+
+#[inline(always)]
+fn whole_or_part(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> {
     let header = data.get(..SMALLEST).ok_or(Skip::TruncatedHeader)?;
     let header_length = usize::from(header[0] & 0x0f) * 4;
     if header[0] >> 4 != 4 || header_length < SMALLEST {
@@ -22,9 +43,6 @@ pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> 
     let Some(length) = total.checked_sub(header_length as u32) else {
         return Err(Skip::BadIpHeader);
     };
-    if be16(header, 6) & (MORE_FRAGMENTS | FRAGMENT_OFFSET) != 0 {
-        return Err(Skip::IpFragment);
-    }
     Ok(Datagram {
         src: mapped(be32(header, 12)),
         dst: mapped(be32(header, 16)),

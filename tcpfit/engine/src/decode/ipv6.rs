@@ -1,12 +1,21 @@
 //! IPv6 and its extension headers (RFC 8200).
 
-use super::{be16, be32, protocol, Datagram, Skip};
+use super::{be16, be32, protocol, Datagram, Fragment, Skip};
 
 const HEADER: usize = 40;
 
 /// `on_wire` counts the bytes from the IP header to the end of the frame.
-#[inline]
+#[inline(always)]
 pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> {
+    match fragment(data, on_wire)? {
+        (datagram, None) => Ok(datagram),
+        _ => Err(Skip::IpFragment),
+    }
+}
+
+/// As `datagram`, and which part of one it is.
+#[inline(always)]
+pub(super) fn fragment(data: &[u8], on_wire: u32) -> Result<(Datagram<'_>, Option<Fragment>), Skip> {
     let (header, rest) = data.split_first_chunk::<HEADER>().ok_or(Skip::TruncatedHeader)?;
     if header[0] >> 4 != 6 {
         return Err(Skip::BadIpHeader);
@@ -21,10 +30,11 @@ pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> 
         length,
         data: rest,
     };
+    let mut part = None;
     if upper.protocol != protocol::TCP {
-        upper = extensions(upper)?;
+        (upper, part) = extensions(upper)?;
     }
-    Ok(Datagram {
+    let datagram = Datagram {
         src: address(&header[8..24]),
         dst: address(&header[24..40]),
         ip_id: None,
@@ -33,7 +43,8 @@ pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> 
         protocol: upper.protocol,
         length: upper.length,
         data: upper.data,
-    })
+    };
+    Ok((datagram, part))
 }
 
 /// What follows a header: its protocol, its length on the wire and its bytes.
@@ -45,7 +56,8 @@ struct Upper<'a> {
 
 /// Passes over extension headers; each takes at least 8 bytes, so it ends.
 #[cold]
-fn extensions(mut upper: Upper<'_>) -> Result<Upper<'_>, Skip> {
+fn extensions(mut upper: Upper<'_>) -> Result<(Upper<'_>, Option<Fragment>), Skip> {
+    let mut part = None;
     loop {
         let length = match upper.protocol {
             protocol::HOP_BY_HOP | protocol::ROUTING | protocol::DESTINATION_OPTIONS => {
@@ -59,14 +71,18 @@ fn extensions(mut upper: Upper<'_>) -> Result<Upper<'_>, Skip> {
             }
             protocol::FRAGMENT => {
                 let header = upper.data.get(..8).ok_or(Skip::TruncatedHeader)?;
+                let field = be16(header, 2);
                 // offset 0 and no more to come: a whole packet all the same (RFC 6946)
-                let atomic = be16(header, 2) & 0xfff9 == 0;
-                if !atomic {
-                    return Err(Skip::IpFragment);
+                if field & 0xfff9 != 0 {
+                    part = Some(Fragment {
+                        id: be32(header, 4),
+                        offset: u32::from(field & 0xfff8),
+                        more: field & 1 != 0,
+                    });
                 }
                 8
             }
-            _ => return Ok(upper),
+            _ => return Ok((upper, part)),
         };
         let (header, data) = upper.data.split_at_checked(length).ok_or(Skip::TruncatedHeader)?;
         let remaining = upper.length.checked_sub(length as u32).ok_or(Skip::BadIpHeader)?;
@@ -75,6 +91,10 @@ fn extensions(mut upper: Upper<'_>) -> Result<Upper<'_>, Skip> {
             length: remaining,
             data,
         };
+        // what follows in a later part is no header
+        if part.is_some_and(|part| part.offset > 0) {
+            return Ok((upper, part));
+        }
     }
 }
 

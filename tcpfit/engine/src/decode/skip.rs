@@ -19,6 +19,9 @@ pub enum Skip {
     BadIpHeader,
     BadTcpHeader,
     IpFragment,
+    EncryptedFrame,
+    AggregateFrame,
+    TooDeep,
     UnsupportedLinkType(u32),
 }
 
@@ -48,6 +51,9 @@ impl Skip {
             Self::BadIpHeader => "bad IP header",
             Self::BadTcpHeader => "bad TCP header length",
             Self::IpFragment => "IP fragment",
+            Self::EncryptedFrame => "encrypted frame",
+            Self::AggregateFrame => "802.11 aggregate (A-MSDU)",
+            Self::TooDeep => "more than 8 tunnels in each other",
             Self::OtherProtocol(number) => return format!("IP protocol {number}").into(),
             Self::UnsupportedLinkType(number) => {
                 return match link_type::name(number) {

@@ -9,16 +9,15 @@ const SMALLEST: usize = 20;
 /// What must have been captured: up to the window. The checksum may be cut off.
 const NEEDED: usize = 16;
 
-#[inline]
+#[inline(always)] // once, where most packets go; elsewhere `inner_segment`
 pub(super) fn segment(
     packet: &Packet<'_>,
     direction: Direction,
     datagram: &Datagram<'_>,
+    around: u32,
     segment: &mut Segment,
 ) -> Result<(), Skip> {
-    // padding of short Ethernet frames lies beyond the IP length
-    let within = datagram.data.len().min(datagram.length as usize);
-    let data = &datagram.data[..within];
+    let data = datagram.within();
     if (datagram.length as usize) < SMALLEST {
         return Err(Skip::BadTcpHeader);
     }
@@ -48,6 +47,19 @@ pub(super) fn segment(
     segment.ecn = datagram.ecn;
     segment.checksum = data.get(16..18).map_or(0, |field| be16(field, 0));
     segment.direction = direction;
+    segment.around = around;
     options::parse(data, header_length, &mut segment.options);
     Ok(())
+}
+
+/// As `segment`, where tunnels and fragments lead.
+#[inline(never)]
+pub(super) fn inner_segment(
+    packet: &Packet<'_>,
+    direction: Direction,
+    datagram: &Datagram<'_>,
+    around: u32,
+    into: &mut Segment,
+) -> Result<(), Skip> {
+    segment(packet, direction, datagram, around, into)
 }

@@ -25,6 +25,7 @@ fn segment(src: [u8; 4], sport: u16, dst: [u8; 4], dport: u16) -> Segment {
         ecn: 0,
         checksum: 0,
         direction: Default::default(),
+        around: 0,
         options: Default::default(),
     }
 }

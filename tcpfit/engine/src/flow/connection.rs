@@ -133,6 +133,9 @@ pub struct Connection {
     pub number: u32,
     /// Numbers of the hosts at the ends, in the owner's table.
     pub hosts: [Option<u32>; 2],
+    /// Identity of what is around the packets, and another of the direction that came second.
+    pub around: u32,
+    pub alias: Option<u32>,
     ends: [End; 2],
     /// Shift of the window field that each end sends, where the SYNs leave no other.
     shifts: [Option<u8>; 2],
@@ -157,6 +160,8 @@ impl Connection {
         Self {
             number,
             hosts: [None, None],
+            around: first.around,
+            alias: None,
             ends: [end(first.src, first.sport), end(first.dst, first.dport)],
             shifts: [None, None],
             client: None,
@@ -175,9 +180,14 @@ impl Connection {
         usize::from(self.ends[0].differs((segment.src, segment.sport)) != 0)
     }
 
-    /// The segment is between the connection's two ends.
+    /// The segment is between the connection's two ends, in the same VLANs and tunnels.
     #[inline]
     pub fn joins(&self, segment: &Segment) -> bool {
+        (segment.around == self.around || self.alias == Some(segment.around)) && self.is_between(segment)
+    }
+
+    #[inline]
+    fn is_between(&self, segment: &Segment) -> bool {
         // no branch on the direction: nobody can predict it
         let from = self.end_of(segment);
         let src = self.ends[from].differs((segment.src, segment.sport));
@@ -195,6 +205,11 @@ impl Connection {
     /// Address and port of each end.
     pub fn names(&self) -> [Name; 2] {
         [0, 1].map(|end: usize| (self.ends[end].address, self.ends[end].port))
+    }
+
+    /// Nothing of the segment's sender is in the capture yet.
+    pub fn lacks(&self, segment: &Segment) -> bool {
+        self.alias.is_none() && self.is_between(segment) && !self.ends[self.end_of(segment)].seen
     }
 
     /// Both ends have said that they are done.

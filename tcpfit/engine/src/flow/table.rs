@@ -29,6 +29,9 @@ pub struct Settings {
     pub vantage: Option<Vantage>,
 }
 
+/// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
+const AROUNDS: usize = 8;
+
 /// Where a connection is. The table holds nothing else: the connection itself says whose it is, and it is needed anyway.
 #[derive(Clone, Copy)]
 struct Entry {
@@ -56,8 +59,11 @@ impl Default for Seed {
 
 impl Seed {
     #[inline]
-    fn hash(&self, a: Name, b: Name) -> u32 {
-        let sum = self.end(a).wrapping_add(self.end(b));
+    fn hash(&self, a: Name, b: Name, around: u32) -> u32 {
+        let sum = self
+            .end(a)
+            .wrapping_add(self.end(b))
+            .wrapping_add(u64::from(around) << 16);
         fold(sum ^ self.0[2], self.0[0] | 1) as u32
     }
 
@@ -114,6 +120,8 @@ pub struct Tracker {
     latest: u32,
     closing: VecDeque<Closing>,
     hosts: Hosts,
+    /// Identities of what was around the latest connections, the newest last.
+    arounds: Vec<u32>,
     next_sweep_ns: i64,
     clock: Clock,
 }
@@ -173,6 +181,7 @@ impl Tracker {
             latest: 0,
             closing: VecDeque::new(),
             hosts: Hosts::default(),
+            arounds: Vec::new(),
             next_sweep_ns: i64::MIN,
             clock: Clock::default(),
         }
@@ -221,7 +230,7 @@ impl Tracker {
                 self.settle(slot, sink);
                 self.open(segment)
             }
-            None => self.open(segment),
+            None => self.other_way(segment).unwrap_or_else(|| self.open(segment)),
         };
         self.latest = slot;
         let Some(connection) = self.slots[slot as usize].as_mut() else {
@@ -268,6 +277,38 @@ impl Tracker {
         self.slots.get(slot as usize)?.as_deref()
     }
 
+    /// A connection whose other direction comes through another VLAN or tunnel: switches tag, and paths encapsulate, one
+    /// way only. It has not seen this direction yet.
+    fn other_way(&mut self, segment: &Segment) -> Option<u32> {
+        if segment.around == 0 && self.arounds.is_empty() {
+            return None;
+        }
+        let waits = |entry: &Entry| self.connection(entry.slot).is_some_and(|c| c.lacks(segment));
+        let slot = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
+            let hash = self
+                .seed
+                .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
+            let same = |entry: &Entry| entry.hash == hash && waits(entry);
+            self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
+        })?;
+        self.slots[slot as usize].as_mut()?.alias = Some(segment.around);
+        self.enter(slot, segment);
+        Some(slot)
+    }
+
+    /// The table's entry under the segment's name.
+    fn enter(&mut self, slot: u32, segment: &Segment) {
+        let hash = self.seed.hash(
+            (segment.src, segment.sport),
+            (segment.dst, segment.dport),
+            segment.around,
+        );
+        self.index
+            .insert_unique(Entry::spread(hash), Entry { hash, slot }, |entry| {
+                Entry::spread(entry.hash)
+            });
+    }
+
     /// Slot of the segment's connection.
     #[inline]
     fn find(&self, segment: &Segment) -> Option<u32> {
@@ -278,14 +319,23 @@ impl Tracker {
         if joins(self.latest) {
             return Some(self.latest);
         }
-        let hash = self
-            .seed
-            .hash((segment.src, segment.sport), (segment.dst, segment.dport));
+        let hash = self.seed.hash(
+            (segment.src, segment.sport),
+            (segment.dst, segment.dport),
+            segment.around,
+        );
         let same = |entry: &Entry| entry.hash == hash && joins(entry.slot);
         self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
     }
 
     fn open(&mut self, segment: &Segment) -> u32 {
+        if segment.around != 0 {
+            self.arounds.retain(|&around| around != segment.around);
+            if self.arounds.len() == AROUNDS {
+                self.arounds.remove(0);
+            }
+            self.arounds.push(segment.around);
+        }
         let mut connection = Box::new(Connection::new(self.next_connection, segment));
         connection.hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
         for end in 0..2 {
@@ -304,12 +354,7 @@ impl Tracker {
                 (self.slots.len() - 1) as u32
             }
         };
-        let hash = self
-            .seed
-            .hash((segment.src, segment.sport), (segment.dst, segment.dport));
-        let entry = Entry { hash, slot };
-        self.index
-            .insert_unique(Entry::spread(hash), entry, |entry| Entry::spread(entry.hash));
+        self.enter(slot, segment);
         slot
     }
 
@@ -319,9 +364,11 @@ impl Tracker {
         };
         connection.finish(&mut self.numbers, sink);
         let [a, b] = connection.names();
-        let hash = self.seed.hash(a, b);
-        if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
-            entry.remove();
+        for around in [Some(connection.around), connection.alias].into_iter().flatten() {
+            let hash = self.seed.hash(a, b, around);
+            if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
+                entry.remove();
+            }
         }
         self.free.push(slot);
     }

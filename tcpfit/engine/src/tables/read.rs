@@ -28,6 +28,7 @@ pub fn read_segments(batch: &RecordBatch, mut take: impl FnMut(&Segment)) -> Res
     let ecn = required::<UInt8Type>(batch, "ecn")?;
     let checksum = required::<UInt16Type>(batch, "checksum")?;
     let direction = required::<UInt8Type>(batch, "direction")?;
+    let around = required::<UInt32Type>(batch, "around")?;
     let mss = numbers::<UInt16Type>(batch, "mss")?;
     let window_scale = numbers::<UInt8Type>(batch, "window_scale")?;
     let sack_permitted = booleans(batch, "sack_permitted")?;
@@ -68,6 +69,7 @@ pub fn read_segments(batch: &RecordBatch, mut take: impl FnMut(&Segment)) -> Res
                 2 => Direction::Outbound,
                 _ => Direction::Unknown,
             },
+            around: around.value(row),
             options,
         });
     }

@@ -39,6 +39,7 @@ fn segment(frame: u64) -> Segment {
         ecn: 3,
         checksum: 1,
         direction: Direction::Outbound,
+        around: 7,
         options,
     }
 }

@@ -176,6 +176,7 @@ table!(Segment, |row| {
     ecn: u8 = row.ecn,
     checksum: u16 = row.checksum,
     direction: Direction = row.direction,
+    around: u32 = row.around,
     mss: u16 = row.options.mss,
     window_scale: u8 = row.options.window_scale,
     sack_permitted: bool = row.options.sack_permitted,
