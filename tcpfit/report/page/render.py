@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DRAWN = 20
 """Flows that have a section of their own where no number was asked for."""
 
-NUMBERS = ("flow", "bytes", "duration", "goodput", "segments", "lost", "p", "RTT")
+NUMBERS = ("flow", "goodput", "bytes", "duration", "lost", "p", "RTT")
 """Columns of the table of flows that are aligned right."""
 
 MISSING = "a report needs Jinja, Altair and vl-convert: pip install 'tcpfit[report]'"

@@ -63,7 +63,7 @@ impl Seed {
         let sum = self
             .end(a)
             .wrapping_add(self.end(b))
-            .wrapping_add(u64::from(around) << 16);
+            .wrapping_add(u64::from(around) << 32);
         fold(sum ^ self.0[2], self.0[0] | 1) as u32
     }
 
@@ -389,8 +389,8 @@ impl Tracker {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
         let mut idle: Vec<(u32, u32)> = Vec::new();
         for (slot, connection) in (0..).zip(&self.slots) {
-            let is_idle = |c: &&Box<Connection>| c.last_ns.saturating_add(IDLE_NS) < now_ns;
-            if let Some(connection) = connection.as_ref().filter(is_idle) {
+            let is_idle = |c: &&Connection| c.last_ns.saturating_add(IDLE_NS) < now_ns;
+            if let Some(connection) = connection.as_deref().filter(is_idle) {
                 idle.push((connection.number, slot));
             }
         }
