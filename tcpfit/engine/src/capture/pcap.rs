@@ -57,22 +57,23 @@ impl Pcap {
             link_type,
         };
         let window = block.peek(WINDOW);
-        if !pcap.fits(window, pcap.header) {
+        // what was cut after its first record fits by chance: other headers show in two at least
+        if !pcap.fits(window, pcap.header, 0) {
             let others = HEADERS.iter().copied();
             pcap.header = others
                 .filter(|&header| header > 16 && header != pcap.header)
-                .find(|&header| pcap.fits(window, header))
+                .find(|&header| pcap.fits(window, header, 2))
                 .unwrap_or(pcap.header);
         }
         Ok(pcap)
     }
 
-    /// The first records make sense with headers of this length: at least two, or all that are there.
-    fn fits(&self, window: &[u8], header: usize) -> bool {
+    /// The first records make sense with headers of this length: at least two, or all that are there if they are `least`.
+    fn fits(&self, window: &[u8], header: usize, least: usize) -> bool {
         let mut rest = window;
         for n in 0..LOOKED_AT {
             let Some(fields) = rest.first_chunk().filter(|_| rest.len() >= header) else {
-                return n >= 2 || rest.is_empty();
+                return n >= 2 || n >= least && rest.is_empty();
             };
             let words = self.variant.words(fields);
             let (captured, wire) = self.lengths(words);
