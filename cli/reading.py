@@ -27,7 +27,7 @@ def read(capture: str, source: Source, *, segments: bool = False) -> Analysis:
     from tcpfit.analysis import analyze
 
     with _progress(capture) as progress:
-        return analyze(
+        analysis = analyze(
             capture,
             reader=source.reader,
             vantage=source.vantage,
@@ -37,6 +37,12 @@ def read(capture: str, source: Source, *, segments: bool = False) -> Analysis:
             segments=segments,
             progress=progress,
         )
+    return under(source.key, analysis)
+
+
+def under(key: bytes | None, analysis: Analysis) -> Analysis:
+    """The analysis with its addresses under a key, where there is one."""
+    return analysis if key is None else analysis.anonymized(key)
 
 
 class Work:

@@ -260,8 +260,10 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
             disturbed = False
             while next_ < stop and begins[next_] < ends:
                 if after[next_] >= 0:
+                    again = left == after[next_] == Reason.AFTER_REORDERING
                     left, disturbed = after[next_], True
-                    restored = max(last, now) / 2 if left == Reason.AFTER_TIMEOUT else max(last, now)
+                    before = max(last, now, restored if again else 0.0)  # a second one does not lower the aim
+                    restored = before / 2 if left == Reason.AFTER_TIMEOUT else before
                 next_ += 1
             if queued:
                 left = Reason.PATH_FILLED

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import polars as pl
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
@@ -14,7 +15,7 @@ from rich.text import Text
 from tcpfit.diagnosis.cost import Cost, Together
 from tcpfit.diagnosis.table import Report
 from tcpfit.diagnosis.verdict import Cause
-from tcpfit.report import filters, words
+from tcpfit.report import filters, terminal, words
 
 STALLS = 10
 """Stalls shown; JSON has all."""
@@ -22,14 +23,16 @@ STALLS = 10
 NO_COST = "the capture does not show what the rate would have been without it"
 
 
-def show(report: Report, start_ns: int, out: Console) -> None:
-    """One flow: verdict, cost, remedy; shares of the time; stalls; evidence. Times count from `start_ns`."""
+def show(report: Report, start_ns: int, rounds: pl.DataFrame, out: Console) -> None:
+    """One flow: verdict, cost, remedy; its course and the shares of the time; stalls; evidence. Times count from
+    `start_ns`; `rounds` is the analysis's table."""
     flow, diagnosis = report.flow, report.diagnosis
     ends = [words.endpoint(flow[end], flow[f"{end}_port"]) for end in ("src", "dst")]
     out.print(Text(f"flow {flow['flow']}  {ends[0]} > {ends[1]}", style="bold"))
     _line(out, "verdict", f"{diagnosis.primary}. {diagnosis.text}", "bold")
     _line(out, "cost", cost_sentence(report))
     _line(out, "remedy", diagnosis.remedy)
+    terminal.course(out, flow, rounds, [(cause.cause, cause.time_share) for cause in diagnosis.causes])
     if diagnosis.causes:
         out.print()
         out.print(Padding(_shares(diagnosis.causes), (0, 0, 0, 2)))

@@ -7,6 +7,7 @@ mod ipv4;
 mod ipv6;
 mod link;
 mod options;
+mod plain;
 mod skip;
 mod tcp;
 mod tunnel;
@@ -165,6 +166,15 @@ pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
 /// processor cannot forward many small stores to the wide loads of a copy. After `Err` the segment is meaningless.
 #[inline(always)]
 pub fn decode_into(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
+    if plain::segment(packet, segment) {
+        return Ok(());
+    }
+    layers(packet, segment)
+}
+
+/// One layer after the other.
+#[inline(never)]
+fn layers(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
     let mut direction = packet.direction;
     let network = link::network(packet, &mut direction)?;
     let datagram = whole(&network, Place::of_packet(packet))?;

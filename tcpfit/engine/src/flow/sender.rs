@@ -45,6 +45,9 @@ pub struct Ack {
     pub ace: u8,
 }
 
+/// SACK blocks, and how many there are.
+type Blocks = ([(u64, u64); 4], u8);
+
 impl Ack {
     /// What it says of marks; `progress` as in `Echo`.
     pub fn echo(&self, progress: bool) -> Echo {
@@ -123,7 +126,7 @@ pub struct Sender {
     /// When the last third duplicate ACK came.
     pub third_ns: i64,
     /// SACK blocks of the last ACK, if it had any.
-    last_sack: Option<Box<([(u64, u64); 4], u8)>>,
+    last_sack: Option<Box<Blocks>>,
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
     /// when all holes are filled came from copies of data that had arrived before.
     pub unexplained_acks: u32,
@@ -428,7 +431,8 @@ impl Sender {
             // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
             let update = ack.window > self.window.map(|w| 2 * w);
             let (now_ns, srtt_s) = (ack.time_ns, self.rtt.srtt_s);
-            if !update && !self.sack && !(self.fates.expects_answers() && self.fates.is_answer(now_ns, srtt_s)) {
+            let mut answer = || self.fates.expects_answers() && self.fates.is_answer(now_ns, srtt_s);
+            if !update && !self.sack && !answer() {
                 self.unexplained_acks += 1;
                 self.held_to = self.nxt;
                 self.held_ns = ack.time_ns;

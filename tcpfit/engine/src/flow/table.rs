@@ -389,8 +389,8 @@ impl Tracker {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
         let mut idle: Vec<(u32, u32)> = Vec::new();
         for (slot, connection) in (0..).zip(&self.slots) {
-            let is_idle = |c: &&Box<Connection>| c.last_ns.saturating_add(IDLE_NS) < now_ns;
-            if let Some(connection) = connection.as_ref().filter(is_idle) {
+            let is_idle = |c: &&Connection| c.last_ns.saturating_add(IDLE_NS) < now_ns;
+            if let Some(connection) = connection.as_deref().filter(is_idle) {
                 idle.push((connection.number, slot));
             }
         }
