@@ -128,17 +128,16 @@ class Models:
 
     def _ratios(self, changes: Sequence[str]) -> dict[str, Floats]:
         """Predictions with the changes over those without, of each model that knows all of them: estimate and draws."""
+        asked = [(name, how) for text in changes for name, how in CHANGES[text].items() if name in self._values]
         changed = dict(self._values)
-        for text in changes:
-            for name, how in CHANGES[text].items():
-                if name not in changed:
-                    continue
-                if how == "one":
-                    changed[name] = np.ones_like(changed[name])
-                elif isinstance(how, str):
-                    changed[name] = self._values.get(how, np.full_like(changed[name], np.nan))
-                else:
-                    changed[name] = changed[name] * how
+        for name, how in asked:
+            if how == "one":
+                changed[name] = np.ones_like(changed[name])
+            elif isinstance(how, str):
+                changed[name] = self._values.get(how, np.full_like(changed[name], np.nan))
+        for name, how in asked:  # after all are in their places: half of what takes the place
+            if not isinstance(how, str):
+                changed[name] = changed[name] * how
         found = {}
         for name, model in self._models.items():
             columns = {p.column or p.name for p in model.parameters}

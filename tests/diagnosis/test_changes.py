@@ -94,6 +94,16 @@ def test_half_the_losses_and_the_least_round_trip_multiply():
     assert two.apart_s == pytest.approx(10 * (1 - 0.5 + 1 - 1 / 2**0.5))
 
 
+def test_half_the_losses_of_single_ones_are_half_of_the_single_ones():
+    """A loss a burst instead of two, and half as many bursts: a quarter of the losses."""
+    parameters = {"p": 0.001, "q_tilde": 0.002, "rtt": 0.1, "rto": 0.3}
+    found = models(parameters, ["bohacek-sack"]).together(10.0)
+    two = next(two for two in found if two.of == ("half the losses", "no bursts of losses"))
+    model = catalogue()["bohacek-sack"]
+    rates = [float(model.predict(p=p, rtt=0.1, rto=0.3)) for p in (0.0005, 0.002)]
+    assert two.seconds == pytest.approx(10 * (1 - rates[1] / rates[0]))
+
+
 def test_a_report_says_what_cannot_be_split():
     analysis = tcpfit.analyze(SAMPLES / "timeouts.pcap.gz", segments=True)
     found = report(analysis)[0]
