@@ -15,7 +15,7 @@ mod wlan;
 pub use fragments::Decoder;
 pub use skip::{Skip, SkipCounts};
 
-use crate::capture::Packet;
+use crate::capture::{link_type, Packet};
 use crate::segment::{Direction, Segment};
 use around::Around;
 
@@ -163,18 +163,41 @@ pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
 
 /// As `decode`, into a segment that is used again: moving one just written costs as much as decoding it, for the
 /// processor cannot forward many small stores to the wide loads of a copy. After `Err` the segment is meaningless.
-#[inline(always)]
+#[inline]
 pub fn decode_into(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
+    match plain(packet) {
+        Some(datagram) => tcp::segment(packet, packet.direction, &datagram, 0, segment),
+        None => any(packet, segment),
+    }
+}
+
+/// TCP in IP in Ethernet and nothing around it: what most packets are, told without leaving the registers.
+#[inline(always)]
+fn plain<'a>(packet: &Packet<'a>) -> Option<Datagram<'a>> {
+    if packet.link_type != link_type::ETHERNET {
+        return None;
+    }
+    let (header, data) = packet.data.split_first_chunk::<{ ethernet::HEADER }>()?;
+    let left = Place::of_packet(packet).left(data);
+    let datagram = match be16(header, 12) {
+        ethernet::IPV4 => ipv4::datagram(data, left).ok()?,
+        ethernet::IPV6 => ipv6::fixed(data, left).ok()?,
+        _ => return None,
+    };
+    (datagram.protocol == protocol::TCP).then_some(datagram)
+}
+
+#[inline(never)]
+fn any(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
     let mut direction = packet.direction;
     let network = link::network(packet, &mut direction)?;
     let datagram = whole(&network, Place::of_packet(packet))?;
     if datagram.protocol == protocol::TCP {
-        return tcp::segment(packet, direction, &datagram, network.around.identity, segment);
+        return tcp::inner_segment(packet, direction, &datagram, network.around.identity, segment);
     }
     tunnelled(packet, direction, datagram, network.around, segment)
 }
 
-#[inline(always)]
 fn whole<'a>(network: &Network<'a>, place: Place) -> Result<Datagram<'a>, Skip> {
     let left = place.left(network.data);
     let datagram = match network.version()? {
@@ -185,7 +208,6 @@ fn whole<'a>(network: &Network<'a>, place: Place) -> Result<Datagram<'a>, Skip> 
 }
 
 /// A datagram that is no TCP: through tunnels, as deep as `around` allows, to one that is.
-#[inline(never)]
 fn tunnelled(
     packet: &Packet<'_>,
     direction: Direction,
