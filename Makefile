@@ -16,7 +16,7 @@ CRATE := tcpfit/engine/Cargo.toml
 RUST := $(CRATE) tcpfit/engine/Cargo.lock $(shell find tcpfit/engine/src -name '*.rs' 2>/dev/null)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench ratchet wheel docs tools tshark clean accuracy coverage validate
+.PHONY: demo test lint bench ratchet wheel docs tools tshark chromium clean accuracy coverage validate
 
 demo: $(VENV)/built
 	$(BIN)/tcpfit analyze $(CAPTURE)
@@ -36,17 +36,24 @@ $(VENV)/tools: $(VENV)/built
 
 tools: $(VENV)/tools
 
-test: $(VENV)/tools tshark
+test: $(VENV)/tools tshark chromium
 	cargo test --quiet --locked --no-default-features --manifest-path $(CRATE)
 	$(BIN)/python -m pytest
 
-# The tests of the tshark reader need tshark; without it they are skipped and say so.
+# Some tests need a program that pip does not bring; without it they are skipped and say so.
 tshark:
-	@command -v tshark >/dev/null || { \
-	  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-	    echo 'installing tshark for the tests of the tshark reader'; \
-	    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends tshark >/dev/null; \
-	  fi; } || echo 'tshark could not be installed: its tests will be skipped' >&2
+	@command -v tshark >/dev/null || $(call debian,tshark,the tests of the tshark reader)
+
+chromium:
+	@command -v chromedriver >/dev/null || $(call debian,chromium chromium-driver fonts-dejavu-core,the tests of reports in a browser)
+
+define debian
+{ \
+  if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+    echo 'installing $(1) for $(2)'; \
+    apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $(1) >/dev/null; \
+  else false; fi; } || echo '$(1) could not be installed: $(2) will be skipped' >&2
+endef
 
 lint: $(VENV)/tools
 	$(BIN)/ruff check .
@@ -67,7 +74,10 @@ ratchet: $(VENV)/built
 # Pages that are made from the code.
 docs: $(VENV)/tools
 	$(BIN)/python docs/make_tables.py
+	$(BIN)/python docs/make_pictures.py
 	$(BIN)/python docs/make_compare.py
+	$(BIN)/python docs/make_findings.py
+	$(BIN)/python docs/make_causes.py
 	$(BIN)/python docs/models/make_values.py
 	$(BIN)/python docs/models/make_figures.py
 	$(BIN)/python docs/models/make_pages.py

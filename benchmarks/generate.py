@@ -1,13 +1,14 @@
 """Write a pcap of TCP flows with losses, reordering, retransmissions and ACKs: `generate.py OUT PACKETS FLOWS SEED`.
 
-FLOWS is the number of bulk flows, or `short`: then a new flow of a few segments begins every 0.25 ms, and ends.
-Deterministic: the same arguments give the same bytes, and a smaller PACKETS gives the beginning of the same file.
+FLOWS is one of KINDS. Deterministic: the same arguments give the same bytes, and but for `open`, where all connections
+are open at once, a smaller PACKETS gives the beginning of the same file.
 
-The capture is at the sender. A round of a flow is a window of full-sized segments; the share LOSS of them is lost and
-the share REORDERED overtaken by the next two, both on the way to the receiver. The receiver acknowledges every second
-segment, and at once, with SACK blocks, what is out of order. What was lost is sent again at the third duplicate ACK or
-when the timer runs out. The window halves after a loss and grows by one a round.
-Frames are cut to 128 bytes as `tcpdump -s 128` would; nothing but headers and options of a packet is read by tcpfit.
+The capture is at the sender. A round of a flow is a window of full-sized segments; a share of them is lost and another
+overtaken by the next two, both on the way to the receiver. The receiver acknowledges every second segment, and at once,
+with SACK blocks, what is out of order. What was lost is sent again at the third duplicate ACK or when the timer runs
+out. The window halves after a loss and grows by one a round. One short flow of five is IPv6.
+Frames are cut to 128 bytes as `tcpdump -s 128` would, but for `full`; nothing but headers and options of a packet is
+read by tcpfit.
 """
 
 from __future__ import annotations
@@ -17,50 +18,82 @@ import random
 import struct
 import sys
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass
 from itertools import count, islice
 
-LOSS = 0.001
 REORDERED = 0.001
 SMSS = 1448
 SNAPLEN = 128
+WHOLE = 65_535
 START_NS = 1_700_000_000 * 10**9
 GAP_NS = 12_000  # of a sender at about 1 Gbit/s
 LATE_NS = 30_000  # more than two gaps, less than three: no third duplicate ACK
 TIMER_NS = 200_000_000
-SPACING_NS = 250_000  # between the beginnings of short flows
-SIZES = (1, 1, 1, 2, 2, 2, 4, 7)  # segments of short flows: ten packets a flow on average
+SPACING_NS = 140_000  # between the beginnings of short flows: 800 are open at a time
+SIZES = (4, 8, 10, 14, 14, 18, 20, 24)  # segments of short flows: 27 packets a flow on average
+PACKETS_A_FLOW = 27
+TINY_SIZES = (1, 1, 1, 2, 2, 2, 4, 7)  # of flows of ten packets
 BULK = 1 << 60
 FIN, SYN, PSH, ACK = 1, 2, 8, 16
 
 RECORD = struct.Struct("<IIII")
 IP_AND_TCP = struct.Struct(">BBHHHBBH4s4sHHIIHHHH")
+IPV6_AND_TCP = struct.Struct(">IHBB16s16sHHIIHHHH")
 TIMESTAMPS = struct.Struct(">BBBBII")
 
 ETHERNET = b"\x02\0\0\0\0\1\x02\0\0\0\0\2\x08\0"
-PADDING = bytes(SNAPLEN)
+ETHERNET_V6 = ETHERNET[:12] + b"\x86\xdd"
+PREFIX = bytes.fromhex("20010db8") + bytes(8)  # 2001:db8::/32, for documentation (RFC 3849)
+PADDING = bytes(WHOLE)
 
 Packet = tuple[int, bytes]  # time, record
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Flows of one sort."""
+
+    flows: int = 0  # bulk flows; 0: short ones, a new one every `spacing_ns`
+    loss: float = 0.001
+    least_window: float = 2.0
+    snaplen: int = SNAPLEN
+    spacing_ns: int = SPACING_NS
+    sizes: tuple[int, ...] = SIZES
+    slower: int = 1  # round trips so many times as long
+
+
+KINDS = {
+    "large": Kind(flows=8),
+    "short": Kind(),
+    "tiny": Kind(sizes=TINY_SIZES, spacing_ns=250_000),
+    "open": Kind(spacing_ns=100, slower=10),
+    "full": Kind(flows=8, snaplen=WHOLE),
+    "lossy": Kind(flows=64, loss=0.05, least_window=40.0),
+}
 
 
 class Endpoint:
     """One side of a connection: builds its frames."""
 
-    def __init__(self, address: bytes, port: int, peer: bytes, peer_port: int) -> None:
+    def __init__(self, address: bytes, port: int, peer: bytes, peer_port: int, snaplen: int) -> None:
         self.ends = (address, peer, port, peer_port)
         self.ip_id = port
+        self.snaplen = snaplen
 
     def frame(self, time_ns: int, seq: int, ack: int, flags: int, payload: int, options: bytes) -> Packet:
         source, destination, port, peer_port = self.ends
         header = 20 + len(options)
-        total = 20 + header + payload
-        self.ip_id = (self.ip_id + 1) & 0xFFFF
-        headers = IP_AND_TCP.pack(
-            *(0x45, 0, total, self.ip_id, 0x4000, 64, 6, 0, source, destination),
-            *(port, peer_port, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, header // 4 << 12 | flags, 0x4000, 0xBEEF, 0),
-        )
-        data = ETHERNET + headers + options
-        wire = 14 + total
-        data = (data + PADDING[: min(wire, SNAPLEN) - len(data)])[:SNAPLEN]
+        tcp = (port, peer_port, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, header // 4 << 12 | flags, 0x4000, 0xBEEF, 0)
+        if len(source) == 16:
+            data = ETHERNET_V6 + IPV6_AND_TCP.pack(6 << 28, header + payload, 6, 64, source, destination, *tcp)
+            wire = 54 + header + payload
+        else:
+            self.ip_id = (self.ip_id + 1) & 0xFFFF
+            ip = (0x45, 0, 20 + header + payload, self.ip_id, 0x4000, 64, 6, 0, source, destination)
+            data = ETHERNET + IP_AND_TCP.pack(*ip, *tcp)
+            wire = 34 + header + payload
+        data += options
+        data = (data + PADDING[: min(wire, self.snaplen) - len(data)])[: self.snaplen]
         seconds, rest = divmod(time_ns, 10**9)
         return time_ns, RECORD.pack(seconds, rest, len(data), wire) + data
 
@@ -110,15 +143,18 @@ def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 class Flow:
     """The transfer of one connection, packet by packet in order of time."""
 
-    def __init__(self, number: int, seed: int, start_ns: int | None = None) -> None:
+    def __init__(self, number: int, seed: int, kind: Kind) -> None:
         self.random = random.Random(seed * 1_000_003 + number)
+        self.kind = kind
         address, peer = struct.pack(">I", 0x0A000001 + number), struct.pack(">I", 0xC0A80001 + number % 250)
-        self.sender = Endpoint(address, 10_000 + number % 50_000, peer, 443)
-        self.receiver = Endpoint(peer, 443, address, 10_000 + number % 50_000)
-        self.rtt_ns = self.random.randrange(5, 60) * 1_000_000
-        self.start_ns = START_NS + self.random.randrange(50_000_000) if start_ns is None else start_ns
+        if not kind.flows and number % 5 == 4:
+            address, peer = PREFIX + address, PREFIX + peer
+        self.sender = Endpoint(address, 10_000 + number % 50_000, peer, 443, kind.snaplen)
+        self.receiver = Endpoint(peer, 443, address, 10_000 + number % 50_000, kind.snaplen)
+        self.rtt_ns = self.random.randrange(5, 60) * 1_000_000 * kind.slower
+        self.start_ns = START_NS + (self.random.randrange(50_000_000) if kind.flows else number * kind.spacing_ns)
         self.isn, self.peer_isn = self.random.getrandbits(32), self.random.getrandbits(32)
-        size = BULK if start_ns is None else self.random.choice(SIZES) * SMSS - self.random.randrange(SMSS)
+        size = BULK if kind.flows else self.random.choice(kind.sizes) * SMSS - self.random.randrange(SMSS)
         self.end = self.isn + 1 + size
         self.arrived = Receiver(self.isn + 1)
 
@@ -159,13 +195,13 @@ class Flow:
             left, nxt = nxt, min(nxt + SMSS, self.end)
             ready.append(self.data(now, left, nxt, ack, ACK))
             fate = self.random.random()
-            if fate < LOSS:
+            if fate < self.kind.loss:
                 lost.append((left, nxt))
             else:
-                late = LATE_NS if fate < LOSS + REORDERED else 0
+                late = LATE_NS if fate < self.kind.loss + REORDERED else 0
                 heapq.heappush(transit, (now + self.rtt_ns + late, left, nxt, now))
             now += GAP_NS
-        window = max(window / 2, 2.0) if lost else min(window + 1, 500.0)
+        window = max(window / 2, self.kind.least_window) if lost else min(window + 1, 500.0)
         duplicates = 0
         while transit or lost:
             if lost and (duplicates == 3 or not transit):
@@ -213,23 +249,26 @@ class Merged:
                 heapq.heappop(streams)
 
 
-def flows_of(kind: str, seed: int) -> Iterable[Flow]:
-    """So many bulk flows, or short flows without end."""
-    if kind == "short":
-        return (Flow(number, seed, START_NS + number * SPACING_NS) for number in count())
-    return sorted((Flow(number, seed) for number in range(int(kind))), key=lambda flow: flow.start_ns)
+def flows_of(name: str, packets: int, seed: int) -> Iterable[Flow]:
+    """Bulk flows, or short flows without end; of those that are all open at once as many as make so many packets."""
+    kind = KINDS[name]
+    if name == "open":
+        return (Flow(number, seed, kind) for number in range(-(-packets // PACKETS_A_FLOW)))
+    if not kind.flows:
+        return (Flow(number, seed, kind) for number in count())
+    return sorted((Flow(number, seed, kind) for number in range(kind.flows)), key=lambda flow: flow.start_ns)
 
 
 def generate(out: str, packets: int, flows: str, seed: int) -> str:
     """Write the file and say what is in it."""
-    frames = Merged(flows_of(flows, seed))
+    frames = Merged(flows_of(flows, packets, seed))
     with open(out, "wb") as file:
-        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, SNAPLEN, 1))
+        file.write(struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, KINDS[flows].snaplen, 1))
         file.writelines(islice(frames, packets))
     return f"{packets:,} packets, {frames.opened:,} connections, at most {frames.most_open:,} open at a time"
 
 
 if __name__ == "__main__":
-    if len(sys.argv) != 5:
-        sys.exit("usage: generate.py OUT PACKETS FLOWS SEED")
+    if len(sys.argv) != 5 or sys.argv[3] not in KINDS:
+        sys.exit(f"usage: generate.py OUT PACKETS {'|'.join(KINDS)} SEED")
     print(generate(sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])))

@@ -60,7 +60,7 @@ def diagnose(
 
             whole = read(capture, source, segments=True)
             analysis = whole.select(flows or whole.largest()[: 1 if many else top])
-            found = report(analysis, _span(whole, between))
+            found = report(analysis, _span(whole, between), whole)
             if form == "json":
                 documents.append(contract.capture_facts(whole) | {"flows": [report_facts(each) for each in found]})
             elif many:

@@ -25,6 +25,7 @@ from .errors import complain, debugging, unexpected
 from .events import events
 from .explain import explain
 from .models import models
+from .plot import plot
 from .pooled import dynamics, pool
 from .predict import predict
 from .rank import rank
@@ -64,6 +65,7 @@ def main() -> None:
     tcpfit batch captures/ -o OUT
     tcpfit events capture.pcap.gz --kind loss
     tcpfit explain capture.pcap.gz 4711
+    tcpfit plot time-sequence capture.pcap.gz -o tsg.html
     tcpdump -i eth0 -s 128 -w - tcp | tcpfit analyze -
 
     Completion of commands and options: put the matching line into your shell's start file.
@@ -84,6 +86,7 @@ main.add_command(diagnose)
 main.add_command(events)
 main.add_command(explain)
 main.add_command(models)
+main.add_command(plot)
 main.add_command(pool)
 main.add_command(predict)
 main.add_command(rank)

@@ -20,6 +20,9 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "m
 
 RULES = ("one-rtt", "window", "recovery-point")  # of tcpfit.parameters.RULES, which a help page does not load
 
+FIGURES = ("time-sequence", "window", "rtt", "rate", "ranking", "losses", "intervals", "shares", "stalls")
+"""Those of tcpfit.report.figures.KINDS, which a help page does not load."""
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 

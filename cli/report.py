@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from . import options, pages
+from . import corpus_report, options, pages
 from .reading import Work, read
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command(short_help="Write a report with figures as one HTML file.")
-@click.argument("captures", metavar="CAPTURE|DIR...", nargs=-1, required=True, callback=options.one_stdin)
+@click.argument("captures", metavar="CAPTURE|DIR|CORPUS...", nargs=-1, required=True, callback=options.one_stdin)
 @click.option(
     "-o",
     "--output",
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 )
 @pages.DRAWN
 @pages.DATA
+@options.form("html", "table", "json", help="Of a corpus: a page, or on standard output a table or JSON.")
+@click.option("--by", metavar="LABEL", help="Of a corpus: compare the captures with each value of this label.")
+@click.option(
+    "--worst",
+    type=click.IntRange(min=0),
+    default=20,
+    show_default=True,
+    metavar="N",
+    help="Of a corpus: how many of the dearest flows are listed.",
+)
+@click.option("--pages", "linked", is_flag=True, help="Of a corpus: also write a report of each of these flows.")
 @options.flow("Only this flow. Repeatable.")
 @options.ranking
 @options.source
@@ -33,6 +44,10 @@ def report(
     output: Path | None,
     drawn: int,
     data: bool,
+    form: str,
+    by: str | None,
+    worst: int,
+    linked: bool,
     flows: tuple[int, ...],
     choices: dict[str, Any],
     source: options.Source,
@@ -44,10 +59,22 @@ def report(
     tcpfit report capture.pcap --flow 3 -o flow-3.html
     tcpfit report *.pcapng -o reports/ --data
     tcpfit analyze big.pcap --output tables/ && tcpfit report tables/big
+    tcpfit batch captures/ -o OUT && tcpfit report OUT -o corpus.html --pages
+    tcpfit report OUT --by site --format table
+    tcpfit report BEFORE AFTER -o changes.html
 
     The file holds all that it shows and loads nothing: it can be mailed, and opened without a network. DIR is a folder
     of tables that tcpfit saved; without segments in it the figures of packets are missing, and the report says so.
+    A CORPUS is what tcpfit batch wrote: the report is of all its captures together, and of several it compares them
+    with the first.
     """
+    corpora = [capture for capture in captures if _is_corpus(capture)]
+    if corpora:
+        if len(corpora) < len(captures):
+            raise click.UsageError("a corpus and a capture do not go into one report")
+        return corpus_report.write(corpora, output, form=form, by=by, worst=worst, pages=linked)
+    if form != "html" or by is not None or linked:
+        raise click.UsageError("--format, --by and --pages are for a corpus; tcpfit analyze prints captures")
     captures = tuple(each for capture in captures for each in _inside(capture))
     status = 0
     for capture, path in zip(captures, pages.targets(captures, output, "--output"), strict=True):
@@ -58,6 +85,10 @@ def report(
             click.echo(path)
         status |= work.status
     return status
+
+
+def _is_corpus(capture: str) -> bool:
+    return capture != "-" and (Path(capture) / "manifest.json").is_file()
 
 
 def _is_folder(capture: str) -> bool:

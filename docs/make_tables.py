@@ -12,6 +12,7 @@ import polars as pl
 from tcpfit import schema
 from tcpfit.corpus import table as corpus
 from tcpfit.diagnosis.accounting import SPANS
+from tcpfit.diagnosis.silences import SILENCES
 from tcpfit.parameters.episodes import EPISODES
 from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES
 from tcpfit.parameters.gilbert import INDEPENDENCE
@@ -44,6 +45,7 @@ ABOUT = {
     "across": "A row per model, of `tcpfit.rank`.",
     "constants": "A row per set of flows and constant, of `tcpfit.rank`.",
     "spans": "A row per stretch of a flow's time, of `tcpfit.diagnosis.account`.",
+    "silences": "A row per flow and stall that events and rounds show, of `tcpfit.diagnosis.silences`.",
 }
 
 ABOUT_CORPUS = {
@@ -74,6 +76,7 @@ TABLES = dict(schema.TABLES) | {
     "across": ACROSS,
     "constants": CONSTANTS,
     "spans": SPANS,
+    "silences": SILENCES,
 }
 
 HEAD = """# Tables

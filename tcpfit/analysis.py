@@ -227,6 +227,17 @@ class Analysis:
         }
         return Analysis(self.path, replace(self._reading, tables=self._reading.tables | tables), self._choices)
 
+    def plot(self, kind: str, flow: int | None = None, *, theme: str = "light") -> Any:
+        """A figure of a flow, by default of the largest, as an Altair chart, which a notebook shows.
+
+        `kind` is one of `tcpfit.report.figures.KINDS`; `theme` is light or dark; `chart.save("x.svg")` writes a file.
+        Raises InvalidParameter for a kind or flow that there is not, where the flow has nothing to show, where the
+        kind needs `analyze(..., segments=True)`, and without the extra `plot`.
+        """
+        from tcpfit.report import figures
+
+        return figures.draw(self, kind, flow, theme=theme)
+
     def to_dict(self) -> dict[str, Any]:
         """The document that ``tcpfit analyze --format json`` prints, for this capture."""
         from tcpfit.report.contract import document

@@ -7,6 +7,7 @@ A path of this machine, or a URL that fsspec reads (the extra [remote]): `s3://b
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import stat
 from dataclasses import dataclass
@@ -80,7 +81,9 @@ def opened(path: str) -> BinaryIO:
     try:
         if is_url(path):
             system, inside = filesystem(path)
-            return cast(BinaryIO, system.open(inside, "rb"))
+            # a web server may know no ranges, and the bytes are wanted from front to back anyway
+            streamed = {"block_size": 0} if path.startswith(("http://", "https://")) else {}
+            return cast(BinaryIO, _Remote(system, system.open(inside, "rb", **streamed)))
         return open(path, "rb")
     except FileNotFoundError:
         raise CaptureError("no such file; check the path") from None
@@ -135,6 +138,20 @@ def filesystem(url: str) -> tuple[Any, str]:
     except ValueError as error:
         raise InvalidParameter(f"{url}: no URL that fsspec reads ({_said(error)})") from None
     return system, inside
+
+
+class _Remote(io.RawIOBase):
+    """A file of a file system, which lives as long as it: an archive is closed with the last reference to it."""
+
+    def __init__(self, system: Any, source: BinaryIO) -> None:
+        self._system, self._source = system, source
+
+    def read(self, count: int = -1) -> bytes:
+        return self._source.read(count)
+
+    def close(self) -> None:
+        self._source.close()
+        super().close()
 
 
 def _found_remotely(url: str) -> File:

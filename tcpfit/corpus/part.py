@@ -95,7 +95,9 @@ def _file(frame: pl.DataFrame, folder: Path, name: str) -> str:
             os.fsync(written.fileno())
         final = f"{name}-{digest}.parquet"
         partial.replace(folder / final)
-    except BaseException:
+    except BaseException as error:
         partial.unlink(missing_ok=True)
+        if isinstance(error, pl.exceptions.PolarsError):  # which hides that the disk is full
+            raise OSError(f"{folder}: {error}") from error
         raise
     return final

@@ -21,6 +21,9 @@ from tcpfit.corpus.task import Outcome, Task
 LOOK_S = 0.05
 """Time between looks at a worker's memory and at the clock."""
 
+LAST_WORDS_S = 5.0
+"""How long a worker that says nothing any more is given to end by itself, which says how it died."""
+
 ONE_THREAD = ("POLARS_MAX_THREADS", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
@@ -115,6 +118,10 @@ class Process:
         return outcome
 
     def _died(self, process: subprocess.Popen[bytes]) -> Outcome:
+        try:
+            process.wait(LAST_WORDS_S)
+        except subprocess.TimeoutExpired:
+            pass
         self.close()
         code = process.returncode
         how = f"by signal {-code} ({signal.Signals(-code).name})" if code < 0 else f"with exit status {code}"

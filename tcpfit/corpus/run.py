@@ -259,16 +259,14 @@ class _Run:
 
     def _arrive(self, number: int, files: tuple[File, ...], contents: list[str]) -> None:
         """The content of a trace is known: it is a copy, or has a result, or has to be analysed."""
-        trace = self.traces[number]
         capture = of_parts(contents)
         size = sum(file.size for file in files)
-        name = text(trace.paths[0])
         entry = self.entries.get(capture)
         known = entry is not None
         if entry is None:
             entry = self.entries[capture] = Entry(capture, "", 0)
-        entry.names.append((name, tuple(map(text, trace.paths)), size))
-        entry.labels += [(name, *label) for label in trace.labels]
+        trace = self.traces[number]
+        self._name(entry, trace, size)
         if known:
             self.summary.copies += 1
             self.progress.captures -= 1
@@ -295,6 +293,13 @@ class _Run:
         self.shares[capture] = len(paths)
         self.ready.append(capture)
 
+    def _name(self, entry: Entry, trace: Trace, size: int | None) -> None:
+        """Say what a capture is called here; labels stay if the file is given none."""
+        name = text(trace.paths[0])
+        entry.names.append((name, tuple(map(text, trace.paths)), size))
+        labels = [(name, *label) for label in trace.labels]
+        entry.labels += labels or self.old_labels.get(name, [])
+
     def _results(self, capture: str, shares: int) -> list[Path]:
         """The files of a capture's result."""
         if shares == 1:
@@ -312,8 +317,7 @@ class _Run:
             return
         capture = of_path(trace.paths[0])
         entry = self.entries.setdefault(capture, Entry(capture, "", 0))
-        entry.names.append((name, tuple(map(text, trace.paths)), None))
-        entry.labels += [(name, *label) for label in trace.labels]
+        self._name(entry, trace, None)
         self._fail(entry, status, reason)
 
     def _fail(self, entry: Entry, status: str, reason: str) -> None:
@@ -431,8 +435,7 @@ class _Run:
                 continue
             entry = settled.setdefault(capture, Entry(capture, row["status"], weight(row)))
             entry.names += left
-            kept = {name for name, *_ in left}
-            entry.labels += [label for label in self.old_labels.get(capture, []) if label[0] in kept]
+            entry.labels += [label for name, *_ in left for label in self.old_labels.get(name, [])]
         places = {capture: row["part"] for capture, row in self.rows.items()}
         old = None if self.fresh and not self.manifest else self.manifest
         made = commit(self.state, old, places, settled, self.settings, self.key, executor)
@@ -453,7 +456,7 @@ class _Run:
 
 
 def _read(out: Path) -> tuple[Manifest | None, dict[str, dict[str, Any]], dict[str, list[tuple[str, str, str]]]]:
-    """The manifest of a data set, its captures with the number of their part, and their labels."""
+    """The manifest of a data set, its captures with the number of their part, and the labels of files."""
     if not (out / "manifest.json").exists():
         return None, {}, {}
     import polars as pl
@@ -465,6 +468,6 @@ def _read(out: Path) -> tuple[Manifest | None, dict[str, dict[str, Any]], dict[s
         for row in pl.read_parquet(file, columns=columns).iter_rows(named=True):
             rows[row["capture"]] = row | {"part": number}
     labels: dict[str, list[tuple[str, str, str]]] = {}
-    for capture, *label in corpus.labels.collect().iter_rows():
-        labels.setdefault(capture, []).append(tuple(label))
+    for path, name, value in corpus.labels.select("path", "name", "value").collect().iter_rows():
+        labels.setdefault(path, []).append((path, name, value))
     return corpus.manifest, rows, labels

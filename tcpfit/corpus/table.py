@@ -54,7 +54,7 @@ FACT_MEANINGS = {
 CAPTURES = (
     CAPTURE,
     Column("path", STR, "", "path or URL of its first file; of copies the first in order"),
-    Column("files", TEXTS, "", "every file of it: of a rotated capture its parts in order of time"),
+    Column("files", TEXTS, "", "every file of it: of a rotated capture its parts by their numbers"),
     Column("copies", TEXTS, "", "first files of others with the same content, which are not analysed again"),
     Column("status", pl.Enum(list(STATUSES)), "", "what became of it"),
     Column("reason", STR, "", "why it was not analysed, a sentence; null if it was"),

@@ -13,7 +13,7 @@ import base64
 from pathlib import Path
 from typing import Any
 
-from tcpfit.exceptions import CaptureError, TcpfitError
+from tcpfit.exceptions import CaptureError
 
 Task = dict[str, Any]
 Outcome = dict[str, Any]
@@ -60,13 +60,11 @@ def analyse(task: Task) -> Outcome:
             return {"failed": "unreadable", "reason": CHANGED}
     except CaptureError as error:
         whole = failure("rejected", trace.without_path(str(error), paths))
-    except (TcpfitError, ArithmeticError, LookupError, TypeError, ValueError, AssertionError) as error:
-        said = " ".join(str(error).split())
-        whole = failure("error", trace.without_path(f"{type(error).__name__}: {said}" if said else repr(error), paths))
-    except Exception as error:
-        if not type(error).__module__.startswith("polars"):
-            raise
-        whole = failure("error", f"{type(error).__name__}: {' '.join(str(error).split())}")
+    except MemoryError:
+        raise
+    except BaseException as error:  # a panic in Rust is no Exception
+        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        whole = failure("error", trace.without_path(said, paths))
     packed, capture = result.pack(whole), whole.capture
     outcome = {"status": capture["status"], "reason": capture.get("reason"), "weight": weight(capture)}
     if task["result"] is None:

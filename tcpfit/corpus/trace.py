@@ -3,11 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tcpfit import readers
 from tcpfit.analysis import Analysis
-from tcpfit.corpus.files import text
+from tcpfit.corpus import joined
+from tcpfit.corpus.files import is_url, text
 from tcpfit.corpus.settings import Settings
+from tcpfit.exceptions import CaptureError
+
+STREAMING = ("engine", "dpkt")
+"""Readers that take a stream: what has several files, or a URL, comes through a pipe."""
 
 
 def analyse(paths: Sequence[str], settings: Settings) -> Analysis:
@@ -23,7 +29,18 @@ def analyse(paths: Sequence[str], settings: Settings) -> Analysis:
         max_flows=settings.max_flows,
         max_memory=settings.max_memory,
     )
-    return Analysis(text(paths[0]), readers.read(paths[0], settings.reader, asked), settings.choices())
+    if len(paths) == 1 and not is_url(paths[0]):
+        return Analysis(text(paths[0]), readers.read(paths[0], settings.reader, asked), settings.choices())
+    if settings.reader not in STREAMING:
+        raise CaptureError(f"{paths[0]}: the reader {settings.reader} reads single local files; take the engine")
+    warnings: list[str] = []
+    with joined.pipe(paths, warnings) as stream:
+        try:
+            reading = readers.read(stream, settings.reader, asked)
+        except CaptureError as error:
+            raise CaptureError(str(error).replace(stream, paths[0])) from None
+    facts = reading.capture | {"warnings": [*warnings, *reading.capture["warnings"]]}
+    return Analysis(text(paths[0]), replace(reading, capture=facts), settings.choices())
 
 
 def without_path(sentence: str, paths: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ def main() -> None:
         except MemoryError:
             outcome = {"failed": "memory", "reason": "no more memory was to be had"}
         except OSError as error:  # of the data set's disk: what a capture can do wrong is an outcome
-            outcome = {"broken": f"{error.filename or 'the data set'}: {error.strerror or error}"}
+            outcome = {"broken": f"{error.filename or 'the data set'}: {error.strerror}" if error.errno else str(error)}
         replies.write(json.dumps(outcome) + "\n")
         replies.flush()
 

@@ -52,10 +52,7 @@ SPANS = (
     Column("waited", pl.Boolean(), "", "the retransmission timer ran: nothing was sent, whatever the window"),
 )
 
-TIMERS = 8.0
-"""Retransmission timers: data outstanding for so long without one that expired was not outstanding."""
-
-WAITS = (Reason.TIMER, Reason.NEEDLESS_TIMER, Reason.NEEDLESS_TIMER_LATE)
+WAITS = (Reason.TIMER, Reason.NEEDLESS_TIMER, Reason.NEEDLESS_TIMER_LATE, Reason.ACK_LOST)
 """Reasons of stretches in which the timer ran."""
 
 AFTERMATH = {
@@ -144,7 +141,7 @@ def _painted(evidence: Evidence, course: Rounds, axis: _Axis, shown: Flags) -> _
         found.owner, axis.place(found.start, found.owner), axis.place(found.end, found.owner), found.reason, found.frame
     )
     covers = apart(covers.where(shown[found.owner] & (covers.end > covers.start)))
-    round_, start, reason, full = _pieces(course, axis, shown, _held_by(evidence, course, axis, covers))
+    round_, start, reason, full = _pieces(course, axis, shown, _held_by(course, axis, covers))
     edges = np.unique(np.concatenate((start, covers.start, covers.end)))
     edges = edges[edges < axis.length]
     if not len(edges):
@@ -189,12 +186,10 @@ def _joined(
     )
 
 
-def _held_by(evidence: Evidence, course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
+def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
     """The reason of every round by rules 4 to 8, without its pauses and the time of a full window."""
     lasted = course.until - course.start
     full_share = course.full_ns / np.maximum(lasted, 1)
-    rto = evidence.column("rto_s")
-    timer_ns = 1e9 * np.maximum(np.where(np.isfinite(rto), rto, np.inf), 1.0)[course.owner]
     flight = np.nan_to_num(course.flight)
     so_far = pl.DataFrame({"owner": course.owner, "flight": flight})
     of_flow = pl.col("flight").shift(1, fill_value=0.0)
@@ -207,14 +202,15 @@ def _held_by(evidence: Evidence, course: Rounds, axis: _Axis, covers: Stretches)
     growing |= course.flow_count[course.owner] - course.position <= 1
     memory = _memories(course, axis, covers, (full_share >= 0.5) & course.open & (course.resent == 0))
     remembered = memory >= 0
+    waiting = np.isin(axis.place(course.until, course.owner), covers.end[covers.reason == Reason.ACK_LOST])
     return np.asarray(
         np.select(
             [
                 course.queued,
-                (lasted - course.idle_ns > TIMERS * timer_ns) & (TIMERS * timer_ns > course.full_ns),
+                course.overdue,
                 course.after_timeout & remembered,
                 course.after_timeout,
-                course.pauses & (full_share < 0.5),
+                course.pauses & (full_share < 0.5) & ~waiting,
                 remembered & ~course.flat,
                 course.flat,
                 short & (flight <= top),

@@ -32,6 +32,10 @@ CAUSES = (
 
 IDLE = "nothing was outstanding"
 
+AWAITING = "nothing was outstanding, and the other end's data came before more was sent"
+
+UNANSWERED = "nothing came back any more, whatever was sent again"
+
 AFTER = "the window had not yet grown to a limit again"
 
 
@@ -61,6 +65,9 @@ class Reason(IntEnum):
     GROWING = 20
     NO_TIMER = 21
     NO_LIMIT = 22
+    UNANSWERED = 23
+    ACK_LOST = 24
+    OTHER_END = 25
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -90,6 +97,9 @@ _SAYS: dict[Reason, tuple[str, str]] = {
         "data was outstanding for longer than a timer allows: the capture misses something",
     ),
     Reason.NO_LIMIT: (UNKNOWN, "no limit shows"),
+    Reason.UNANSWERED: (UNKNOWN, UNANSWERED),
+    Reason.ACK_LOST: (TIMEOUT, "the sender waited for an ACK that is in the capture but did not reach it"),
+    Reason.OTHER_END: (APPLICATION, AWAITING),
 }
 
 CAUSE_OF = np.array([_SAYS[reason][0] for reason in Reason], dtype=object)

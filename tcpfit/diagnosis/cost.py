@@ -43,11 +43,14 @@ SEED = 1988
 
 @dataclass(frozen=True)
 class Cost:
-    """The rate without a cause, in bit/s, its 95 % interval, and the seconds that the same bytes would take less."""
+    """The rate without a cause, in bit/s, its 95 % interval, and the seconds that the same bytes would take less.
+
+    The interval is None where one stretch is all the reference that there is.
+    """
 
     rate_bps: float
-    low_bps: float
-    high_bps: float
+    low_bps: float | None
+    high_bps: float | None
     gain_bps: float
     seconds: float
     basis: str
@@ -117,21 +120,23 @@ def _at_rate(
     def saved(rate: Floats) -> Floats:
         return np.asarray(np.maximum(seconds - own_b / rate, 0.0))
 
-    generator = np.random.default_rng(SEED)
-    drawn = generator.integers(0, len(length), (DRAWS, len(length))) if len(length) > 1 else np.zeros((1, 1), np.int64)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rates = moved[drawn].sum(axis=1) / length[drawn].sum(axis=1)
-    rates = rates[np.isfinite(rates) & (rates > 0)]
     middle = float(saved(np.asarray(moved.sum() / length.sum())))
     if middle <= 0:
         return None
-    low, high = (float(x) for x in np.quantile(saved(rates), (0.025, 0.975))) if len(rates) else (middle, middle)
     now = 8 * total_b / total_s
 
     def rate_of(gain_s: float) -> float:
         return 8 * total_b / max(total_s - gain_s, 1e-9)
 
-    return Cost(rate_of(middle), rate_of(low), rate_of(high), rate_of(middle) - now, middle, basis)
+    low = high = None
+    if len(length) > 1:
+        drawn = np.random.default_rng(SEED).integers(0, len(length), (DRAWS, len(length)))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rates = moved[drawn].sum(axis=1) / length[drawn].sum(axis=1)
+        rates = rates[np.isfinite(rates) & (rates > 0)]
+        if len(rates):
+            low, high = (rate_of(float(x)) for x in np.quantile(saved(rates), (0.025, 0.975)))
+    return Cost(rate_of(middle), low, high, rate_of(middle) - now, middle, basis)
 
 
 def joint(costs: Mapping[str, Cost], total_s: float) -> bool:
@@ -145,8 +150,13 @@ CHANGES: Sequence[tuple[str, Mapping[str, float | str]]] = (
     ("no bursts of losses", {"q_tilde": "p", "q": "p", "m": "one"}),
     ("the round trip at its least", {"rtt": "rtt_min"}),
     ("twice the window limit", {"w_max": 2.0}),
+    ("no reaction to late segments", {"p_indication": "p"}),
 )
 """What is asked of the models: parameters multiplied, or replaced by another one."""
+
+NEEDS = {"no reaction to late segments": "a_h_reacted"}
+"""Changes that are asked of those flows only that have this parameter. Loss indications are more than loss events for
+other reasons too, a timeout out of a recovery among them; with needless recoveries they are the sender's reactions."""
 
 
 def what_if(observed_bps: float, parameters: Mapping[str, float | None], models: Sequence[str]) -> list[WhatIf]:
@@ -158,6 +168,8 @@ def what_if(observed_bps: float, parameters: Mapping[str, float | None], models:
     known = catalogue()
     found = []
     for text, change in CHANGES:
+        if text in NEEDS and not np.isfinite(values.get(NEEDS[text], np.nan)).all():
+            continue
         changed = dict(values)
         for name, how in change.items():
             if name not in values:

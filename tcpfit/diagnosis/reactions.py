@@ -1,4 +1,17 @@
-"""Stretches of time that an event explains by itself: no window, a retransmission timer, fast recovery."""
+"""Stretches of time that explain themselves, whatever the rounds show.
+
+In this order, where two claim an instant:
+
+- *unanswered*: the last expiries of the timer, to the flow's end. From the third resend of a segment without an answer
+  on a sender has to doubt that the other end is there (R1, RFC 1122, 4.2.3.5). Data from there would deny it.
+- *the other end's turn*: a pause before whose end the other end sent data; until that had reached the sender and the
+  sender could have answered, more was not asked for.
+- *no window*, by the event.
+- *an ACK lost*: a pause that ends with a resend of what was acknowledged, so that the sender did not know.
+- *a timer*: its run. *Fast recovery*: its length.
+- *a pause inside a round*: data seems outstanding for longer than a timer allows, but one ACK alone came, and its round
+  trip tells when its data was sent; before that nothing was outstanding.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +24,9 @@ from tcpfit.diagnosis.causes import Reason
 from tcpfit.diagnosis.rounds import Flags, Rounds
 from tcpfit.parameters.evidence import Evidence, Rows
 from tcpfit.parameters.intervals import Ints
+
+DOUBT = 3
+"""Resends of a segment without an answer: R1 of RFC 1122, 4.2.3.5."""
 
 
 @dataclass(frozen=True)
@@ -32,10 +48,9 @@ class Stretches:
 
 
 def reactions(evidence: Evidence, rounds: Rounds) -> Stretches:
-    """What events explain, the kinds that win where two claim an instant before the others, each in order of time."""
+    """What explains itself, in the order in which it wins, and of one kind in order of time."""
     closed, timers, recoveries = (evidence.of(kind) for kind in ("zero_window", "timeout", "recovery"))
     needless = _Needless(evidence)
-    shut_from, shut_until = _time(closed), _time(closed) + _length(closed)
     expired = _time(timers)
     ran_from = expired - _length(timers)
     resent_from, resent_until = _time(recoveries), _time(recoveries) + _length(recoveries)
@@ -54,12 +69,104 @@ def reactions(evidence: Evidence, rounds: Rounds) -> Stretches:
         Reason.NEEDLESS_RECOVERY,
         np.where(_queue_stood(rounds, recoveries.owner, resent_from), Reason.QUEUE_RECOVERY, Reason.RECOVERY),
     )
+    return _all(
+        _unanswered(evidence, rounds),
+        _other_end(evidence, rounds),
+        _of(closed, _time(closed), _time(closed) + _length(closed), Reason.NO_WINDOW),
+        _ack_lost(evidence, rounds),
+        _of(timers, ran_from, expired, timer),
+        _of(recoveries, resent_from, resent_until, recovery),
+        _pause_inside(rounds),
+    )
+
+
+def _of(rows: Rows, start: Ints, end: Ints, reason: Ints | Reason) -> Stretches:
+    """Stretches of events."""
+    return Stretches(rows.owner, start, end, np.broadcast_to(reason, start.shape), _frames(rows))
+
+
+def _all(*kinds: Stretches) -> Stretches:
+    columns = ("owner", "start", "end", "reason", "frame")
+    return Stretches(*(np.concatenate([getattr(kind, column) for kind in kinds]) for column in columns))
+
+
+def _unanswered(evidence: Evidence, rounds: Rounds) -> Stretches:
+    """From the first transmission on that nothing answered, up to the flow's end."""
+    timers = evidence.of("timeout")
+    backoff, left = timers.floats("segments"), timers.floats("left")
+    closing = np.flatnonzero(np.append(timers.owner[1:] != timers.owner[:-1], True)[: len(timers)])
+    owner = timers.owner[closing]
+    acked = evidence.column("acked_bytes")[owner]
+    kept = (backoff[closing] >= DOUBT) & (acked < left[closing]) & (acked < evidence.column("unique_bytes")[owner])
+    closing, owner = closing[kept], owner[kept]
+    opening = closing - backoff[closing].astype(np.int64)  # the series: back-offs 0, 1, ... of the same data
+    whole = opening >= 0
+    whole &= timers.owner[np.maximum(opening, 0)] == owner
+    whole &= left[np.maximum(opening, 0)] == left[closing]
+    closing, owner, opening = closing[whole], owner[whole], opening[whole]
+    start = _time(timers)[opening] - _length(timers)[opening]
+    other = rounds.flow_opposite[owner]
+    spoke = np.zeros(len(owner), np.bool_)
+    for n, position in enumerate(other.tolist()):
+        if position >= 0 and rounds.flow_count[position]:
+            last = rounds.flow_begin[position] + rounds.flow_count[position] - 1
+            spoke[n] = rounds.start[last] > start[n]
     return Stretches(
-        np.concatenate((closed.owner, timers.owner, recoveries.owner)),
-        np.concatenate((shut_from, ran_from, resent_from)),
-        np.concatenate((shut_until, expired, resent_until)),
-        np.concatenate((np.full(len(closed), Reason.NO_WINDOW), timer, recovery)),
-        np.concatenate([_frames(rows) for rows in (closed, timers, recoveries)]),
+        owner, start, rounds.flow_last[owner], np.full(len(owner), Reason.UNANSWERED), _frames(timers)[opening]
+    ).where(~spoke)
+
+
+def _other_end(evidence: Evidence, rounds: Rounds) -> Stretches:
+    """The pauses of a flow up to when the other end's last data in them could have been answered."""
+    # data that never passed here, of which the next round begins, may seem to have been sent before the pause
+    whole = (1e9 * rounds.idle).astype(np.int64)
+    hidden = whole > rounds.until - rounds.start
+    paused = np.flatnonzero((rounds.idle_ns > 0) | hidden)
+    owner = rounds.owner[paused]
+    begin = np.where(hidden, rounds.end, rounds.until - rounds.idle_ns)[paused]
+    end = np.where(hidden, rounds.end + whole, rounds.until)[paused]
+    spoken = pl.DataFrame({"by": rounds.owner, "time": rounds.start, "spoke": rounds.start}).sort("time")
+    asked = pl.DataFrame({"n": np.arange(len(paused)), "by": rounds.flow_opposite[owner], "time": end}).sort("time")
+    spoke = (
+        asked.join_asof(spoken, on="time", by="by", check_sortedness=False).sort("n")["spoke"].fill_null(0).to_numpy()
+    )
+    share, least = np.nan_to_num(evidence.column("vantage_fraction")), np.nan_to_num(rounds.flow_least_s)
+    heard = np.minimum(spoke + (1e9 * share * least).astype(np.int64)[owner], end)
+    return Stretches(owner, begin, heard, np.full(len(owner), Reason.OTHER_END), np.full(len(owner), -1)).where(
+        spoke > begin
+    )
+
+
+def _ack_lost(evidence: Evidence, rounds: Rounds) -> Stretches:
+    """Pauses that a resend of acknowledged data ends."""
+    spurious = evidence.of("spurious")
+    unneeded = spurious.where((spurious.frame["reason"] == "unneeded").fill_null(False).to_numpy())
+    found = []
+    for n, (owner, time) in enumerate(zip(unneeded.owner.tolist(), _time(unneeded).tolist(), strict=True)):
+        begin = int(rounds.flow_begin[owner])
+        k = begin + int(np.searchsorted(rounds.start[begin : begin + int(rounds.flow_count[owner])], time))
+        if begin < k < begin + int(rounds.flow_count[owner]) and rounds.start[k] == time and rounds.idle[k - 1] > 0:
+            found.append((n, time - int(1e9 * rounds.idle[k - 1])))
+    which = np.array([n for n, _ in found], np.int64)
+    start = np.array([time for _, time in found], np.int64)
+    return Stretches(
+        unneeded.owner[which],
+        start,
+        _time(unneeded)[which],
+        np.full(len(which), Reason.ACK_LOST),
+        _frames(unneeded)[which],
+    )
+
+
+def _pause_inside(rounds: Rounds) -> Stretches:
+    """What comes before the data of a round's only ACK, where no timer ran in all that time."""
+    which = np.flatnonzero(rounds.overdue & (rounds.acks == 1) & np.isfinite(rounds.rtt))
+    return Stretches(
+        rounds.owner[which],
+        rounds.start[which],
+        rounds.end[which] - (1e9 * rounds.rtt[which]).astype(np.int64),
+        np.full(len(which), Reason.PAUSE),
+        np.full(len(which), -1),
     )
 
 

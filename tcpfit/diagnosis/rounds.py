@@ -9,7 +9,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Floats, Ints
+from tcpfit.parameters.intervals import Floats, Ints, summed
 
 Flags = NDArray[np.bool_]
 
@@ -39,6 +39,12 @@ OFTEN = 1 / 3
 
 WHOLE = 0.95
 """Of a round: a window that was full for longer was full for all of it, but for the host's own delays."""
+
+BEYOND = 1.25
+"""Of the window: a sender that moves so much more in a round trip does not keep to the window."""
+
+TIMERS = 8.0
+"""Retransmission timers: data outstanding for so long without one that expired was not outstanding."""
 
 ONE_DELAYED_ACK = 0.05
 """Seconds that a delayed ACK adds to one sample of a round (Linux: 40 ms)."""
@@ -77,7 +83,7 @@ class Rounds:
         idle[closing] = 0.0
         full = np.nan_to_num(rows.floats("window_full_s"))
         full[closing] = 0.0  # nothing was left to send
-        self.idle, self.full = idle, full
+        self.idle = idle
         self.position: Ints = np.arange(len(self.owner)) - self.flow_begin[self.owner]
         self.flight = rows.floats("flight")
         self.rtt = rows.floats("rtt_s")
@@ -89,12 +95,36 @@ class Rounds:
         phase = rows.frame["phase"].cast(pl.String)
         self.open: Flags = (phase == "open").fill_null(False).to_numpy()
         self.after_timeout: Flags = (phase == "loss").fill_null(False).to_numpy()
+        self.flow_opposite = _opposites(flows["connection"].to_numpy())
         self.flow_least_s = evidence.column("rtt_min_s")
         smss = evidence.column("smss_bytes")
         self.flow_smss: Floats = np.maximum(np.where(np.isfinite(smss), smss, 1.0), 1.0)
+        self._window: Floats = (evidence.column("rwnd_max") * evidence.column("smss_bytes"))[self.owner]
+        self.full: Floats = np.where(self._not_held(full), 0.0, full)
         mean = evidence.column("rtt_mean_s")
         measured = np.isfinite(self.rtt)
+        self.end = end
+        rto = evidence.column("rto_s")
+        self._timer_ns: Floats = 1e9 * np.maximum(np.where(np.isfinite(rto), rto, np.inf), 1.0)[self.owner]
         self._trip: Floats = np.where(measured, self.rtt, np.where(np.isfinite(mean), mean, 1.0)[self.owner])
+
+    def _not_held(self, full: Floats) -> Flags:
+        """Rounds in which a window without room for another segment did not hold the sender.
+
+        With less than half of the window outstanding it may send what it has, if the window is below two segments
+        (RFC 9293, 3.8.6.2.1). A sender that moves most of its data faster than a window a round trip, while that seems
+        full, does not keep to it.
+        """
+        lasted = np.maximum((self.until - self.start) / 1e9, 1e-9)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            below = (self.acked < self._window / 2) & (self._window < 2 * self.smss)
+            moved = self.acked / np.maximum(lasted / self.flow_least_s[self.owner], 1.0)
+        seems = np.where(full > WHOLE * lasted, self.acked, 0.0)
+        beyond = np.where(moved > BEYOND * self._window, seems, 0.0)
+        number = len(self.flow_count)
+        heedless = summed(beyond, self.owner, number) > summed(seems, self.owner, number) / 2
+        not_held: Flags = below | heedless[self.owner]
+        return not_held
 
     def __len__(self) -> int:
         return len(self.owner)
@@ -119,6 +149,13 @@ class Rounds:
         full = np.minimum((1e9 * self.full).astype(np.int64), lasted)
         whole: Ints = np.where(full > WHOLE * lasted, lasted, full)
         return whole
+
+    @cached_property
+    def overdue(self) -> Flags:
+        """Rounds in which data seems outstanding for longer than a timer allows, and not for want of a window."""
+        busy = self.until - self.start - self.idle_ns
+        overdue: Flags = (busy > TIMERS * self._timer_ns) & (TIMERS * self._timer_ns > self.full_ns)
+        return overdue
 
     @cached_property
     def queued(self) -> Flags:
@@ -170,6 +207,15 @@ class Rounds:
         """How many of these rounds each flow has."""
         number: Ints = np.bincount(self.owner[which], minlength=len(self.flow_count))
         return number
+
+
+def _opposites(connection: Ints) -> Ints:
+    """The position of the other direction of each flow's connection; -1 if it is not there."""
+    order = np.argsort(connection, kind="stable")
+    pairs = np.flatnonzero(connection[order][1:] == connection[order][:-1])
+    opposite = np.full(len(connection), -1)
+    opposite[order[pairs]], opposite[order[pairs + 1]] = order[pairs + 1], order[pairs]
+    return opposite
 
 
 def _level(flight: Floats, quiet: Flags) -> Flags:

@@ -7,10 +7,14 @@ sent while it ran makes the silence shorter. `length` is the silence; a timer is
 ended it; *probe*, a tail loss probe ended it; *application*, everything was acknowledged before its middle, and nothing
 was sent; *window*, the advertised window had no room; *capture-gap*, data is missing in the capture there; *delay*, an
 ACK that came late ended it; *unknown*.
-**Details of a timeout** (TAPO's classes): *needless*, nothing was lost; *back-off*, the timer had run out before for
-the same data; *double-loss*, a resend of the data was lost; *small-window*, too few segments were outstanding for three
-duplicate ACKs; *tail*, the last of what was outstanding was lost; *continuous-loss*, nothing outstanding arrived;
-*other*.
+**Details of a timeout** (TAPO's classes, but for the first two): *unanswered*, it and at least three resends before it
+or after have no answer to the end; *ack-lost*, it resends what an ACK in the capture covers, so that the sender did not
+get that; *needless*, nothing was lost; *back-off*, the timer had run out before for the same data; *double-loss*, a
+resend of the data was lost; *small-window*, too few segments were outstanding for three duplicate ACKs; *tail*, the
+last of what was outstanding was lost; *continuous-loss*, nothing outstanding arrived; *other*.
+**At the receiver** data that was lost before is not there: a silence begins with the last transmission that the losses
+show, and may begin later where what was sent last left no trace. A late segment was sent before those that overtook it
+and ends no silence. A resend that was lost before has no frame, and the run of its timer is its length.
 **Validation**: tests/diagnosis/test_stalls.py.
 """
 
@@ -21,7 +25,9 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from tcpfit.diagnosis.reactions import DOUBT
 from tcpfit.parameters.intervals import Ints
 
 ZERO_WINDOW, TIMEOUT, PROBE, APPLICATION, WINDOW, CAPTURE_GAP, DELAY, UNKNOWN = (
@@ -75,33 +81,73 @@ class _Packets:
     ack_time: Ints
     ack: Ints
     room: Ints  # right edge of the advertised window, at each ACK; -1 where the scale is unknown
+    heard_ns: int  # the last packet of the other end
+
+
+@dataclass(frozen=True)
+class _Evidence:
+    """What the causes of a flow's stalls are found from."""
+
+    packets: _Packets
+    events: pl.DataFrame
+    highest: Ints  # after each data segment
+    zero: list[tuple[int, float]]  # periods without a window: time and length
+    unneeded: set[int]  # frames that send again what the capture saw acknowledged
+    silent_ns: float  # from here on nothing came back, and the sender had to doubt that anything would
+    smss: int
 
 
 def stalls(flow: dict[str, Any], events: pl.DataFrame, segments: pl.DataFrame) -> list[Stall]:
     """The stalls of one flow, a row of `flows`, in order of time; events and segments may be those of all flows."""
-    packets = _packets(flow, segments)
+    own = events.filter(pl.col("flow") == flow["flow"]).with_columns(pl.col("kind", "reason").cast(pl.String))
+    packets = _packets(flow, segments, own.filter(pl.col("kind") == "reordering")["frame"])
     if len(packets.time) < 2:
         return []
-    own = events.filter(pl.col("flow") == flow["flow"]).with_columns(pl.col("kind", "reason").cast(pl.String))
-    by_frame = _at_frames(own)
-    zero = own.filter(pl.col("kind") == "zero_window").select("time_ns", "value").rows()
-    threshold = _threshold(flow)
-    found = []
-    gaps = np.diff(packets.time)
-    highest = np.maximum.accumulate(packets.right)
-    for k in range(len(gaps)):
+    evidence = _evidence(flow, own, packets)
+    by_frame, unseen = _at_frames(own), _sent_unseen(own)
+    expired = [frame for frame, event in by_frame.items() if event["kind"] == "timeout"]
+    long: NDArray[np.bool_] = np.diff(packets.time) > 1e9 * _threshold(flow)
+    found = _resends_unseen(own, packets)
+    for k in np.flatnonzero(long | np.isin(packets.frame[1:], expired)).tolist():
         frame = int(packets.frame[k + 1])
         event = by_frame.get(frame)
-        timed_out = event is not None and event["kind"] == "timeout"
-        if gaps[k] <= 1e9 * threshold and not timed_out:
-            continue
         start, end = int(packets.time[k]), int(packets.time[k + 1])
         seen = int(np.searchsorted(packets.ack_time, end, "right")) - 1
         acked = int(packets.ack[: seen + 1].max(initial=0)) if len(packets.ack) else None
-        outstanding = None if acked is None else max(int(highest[k]) - acked, 0)
-        cause, detail = _why(k, packets, event, zero, own, highest, outstanding, int(flow["smss_bytes"] or 1))
-        timer = float(event["value"]) if timed_out and event and event["value"] is not None else None
+        outstanding = None if acked is None else max(int(evidence.highest[k]) - acked, 0)
+        cause, detail = _why(k, event, evidence, outstanding)
+        timer = float(event["value"]) if cause == TIMEOUT and event and event["value"] is not None else None
+        last = int(unseen[max(int(np.searchsorted(unseen, end)) - 1, 0)]) if len(unseen) else start
+        start = last if start < last < end else start
         found.append(Stall(start, end, cause, detail, outstanding, timer, int(packets.frame[k]), frame))
+    return sorted(found, key=lambda stall: stall.end_ns)
+
+
+def _evidence(flow: dict[str, Any], own: pl.DataFrame, packets: _Packets) -> _Evidence:
+    unneeded = own.filter((pl.col("kind") == "spurious") & (pl.col("reason") == "unneeded"))["frame"].to_list()
+    zero = own.filter(pl.col("kind") == "zero_window").select("time_ns", "value").rows()
+    last = own.filter((pl.col("kind") == "timeout") & (pl.col("time_ns") > packets.heard_ns))["segments"].max()
+    silent_ns = packets.heard_ns if isinstance(last, int) and last >= DOUBT else np.inf
+    highest: Ints = np.maximum.accumulate(packets.right)
+    return _Evidence(packets, own, highest, zero, set(unneeded), silent_ns, int(flow["smss_bytes"] or 1))
+
+
+def _sent_unseen(own: pl.DataFrame) -> Ints:
+    """When data was sent that was lost before it passed here, as far as the losses show, in order of time."""
+    lost = own.filter((pl.col("kind") == "loss") & pl.col("frame").is_null())["time_ns"].sort()
+    return np.asarray(lost.to_numpy())
+
+
+def _resends_unseen(own: pl.DataFrame, packets: _Packets) -> list[Stall]:
+    """Stalls that a resend ended which was lost before it passed here: the timer's run is all that is known."""
+    found = []
+    for row in own.filter((pl.col("kind") == "timeout") & pl.col("frame").is_null()).to_dicts():
+        end = int(row["time_ns"])
+        before = int(np.searchsorted(packets.time, end)) - 1
+        start = end - int(1e9 * (row["value"] or 0.0))
+        frame = int(packets.frame[before]) if before >= 0 else None
+        detail = "back-off" if int(row["segments"] or 0) > 0 else "other"
+        found.append(Stall(start, end, TIMEOUT, detail, None, row["value"], frame, None))
     return found
 
 
@@ -117,14 +163,18 @@ def _at_frames(own: pl.DataFrame) -> dict[int, dict[str, Any]]:
     return {int(row["frame"]): row for row in ended.sort("kind", descending=True).to_dicts()}
 
 
-def _packets(flow: dict[str, Any], segments: pl.DataFrame) -> _Packets:
+def _packets(flow: dict[str, Any], segments: pl.DataFrame, late: pl.Series) -> _Packets:
+    """What the flow sent, in the order in which it was sent: `late` frames were overtaken, and end no silence."""
     ends = (flow["src"], flow["src_port"], flow["dst"], flow["dst_port"])
     time = pl.col("time_ns").is_between(flow["first_ns"], flow["last_ns"])
-    there = segments.filter(time & _from(*ends)).filter(pl.col("payload") > 0).sort("time_ns", maintain_order=True)
+    there = segments.filter(
+        time & _from(*ends) & (pl.col("payload") > 0) & ~pl.col("frame").is_in(late.drop_nulls().implode())
+    )
+    there = there.sort("time_ns", maintain_order=True)
     back = segments.filter(time & _from(*ends[2:], *ends[:2])).sort("time_ns", maintain_order=True)
     if not there.height:
         none = np.zeros(0, np.int64)
-        return _Packets(none, none, none, none, none, none, none)
+        return _Packets(none, none, none, none, none, none, none, 0)
     first = int(there["seq"][0])
     left = _unwrapped(there["seq"].to_numpy(), first)
     acks = back.filter((pl.col("flags").cast(pl.Int64) & 16) > 0)
@@ -142,6 +192,7 @@ def _packets(flow: dict[str, Any], segments: pl.DataFrame) -> _Packets:
         acks["time_ns"].to_numpy(),
         ack,
         room,
+        int(back["time_ns"].max() or 0),  # type: ignore[arg-type]
     )
 
 
@@ -158,32 +209,26 @@ def _unwrapped(numbers: np.ndarray, first: int) -> Ints:
     return unwrapped
 
 
-def _why(
-    k: int,
-    packets: _Packets,
-    event: dict[str, Any] | None,
-    zero: list[tuple[int, float]],
-    own: pl.DataFrame,
-    highest: Ints,
-    outstanding: int | None,
-    smss: int,
-) -> tuple[str, str]:
+def _why(k: int, event: dict[str, Any] | None, evidence: _Evidence, outstanding: int | None) -> tuple[str, str]:
     """Cause and detail of the silence after the k-th data segment."""
+    packets, highest = evidence.packets, evidence.highest
     start, end = int(packets.time[k]), int(packets.time[k + 1])
-    shut = sum(max(min(end, t + int(1e9 * (v or 0))) - max(start, t), 0) for t, v in zero)
+    shut = sum(max(min(end, t + int(1e9 * (v or 0))) - max(start, t), 0) for t, v in evidence.zero)
     if shut > (end - start) / 2:
         return ZERO_WINDOW, "the receiver advertised no window"
     if event is not None and event["kind"] == "timeout":
-        return TIMEOUT, _timeout(event, own, packets, k, highest)
+        return TIMEOUT, "unanswered" if start >= evidence.silent_ns else _timeout(k, event, evidence)
     if event is not None:
         return PROBE, "a tail loss probe ended it"
+    if int(packets.frame[k + 1]) in evidence.unneeded:
+        return TIMEOUT, "ack-lost"
     seen = int(np.searchsorted(packets.ack_time, end, "right"))
     middle = int(np.searchsorted(packets.ack_time, (start + end) // 2, "right"))
     if middle and packets.ack[:middle].max() >= highest[k]:
         return APPLICATION, "everything was acknowledged and nothing was sent"
     if packets.left[k + 1] > highest[k]:
         return CAPTURE_GAP, "data is missing in the capture"
-    if seen and 0 <= packets.room[:middle].max(initial=-1) < highest[k] + smss:
+    if seen and 0 <= packets.room[:middle].max(initial=-1) < highest[k] + evidence.smss:
         return WINDOW, "the advertised window had no room"
     if seen and packets.ack_time[seen - 1] > start and end - int(packets.ack_time[seen - 1]) <= PROMPT_NS:
         return DELAY, "an ACK came late"
@@ -192,14 +237,9 @@ def _why(
     return UNKNOWN, "nothing in the capture shows the cause"
 
 
-def _timeout(
-    event: dict[str, Any],
-    own: pl.DataFrame,
-    packets: _Packets,
-    k: int,
-    highest: Ints,
-) -> str:
+def _timeout(k: int, event: dict[str, Any], evidence: _Evidence) -> str:
     """Why the timer had to run out (TAPO's classes)."""
+    own = evidence.events
     left, when = int(event["left"]), int(event["time_ns"])
     if own.filter((pl.col("kind") == "spurious") & (pl.col("frame") == event["frame"])).height:
         return "needless"
@@ -211,7 +251,7 @@ def _timeout(
     flight = event["flight"]
     if isinstance(flight, float) and flight < FEW:
         return "small-window"
-    if packets.right[k + 1] >= highest[k]:
+    if evidence.packets.right[k + 1] >= evidence.highest[k]:
         return "tail"
     behind = lost.filter(pl.col("left") >= left).height
     if isinstance(flight, float) and behind >= flight - 1:

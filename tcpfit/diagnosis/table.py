@@ -25,6 +25,11 @@ def diagnose(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
     return of_spans(flows, account(flows, events, rounds))
 
 
+def of(spans: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
+    """The spans of these flows."""
+    return spans.filter(pl.col("flow").is_in(flows["flow"].implode()))
+
+
 def of_spans(flows: pl.DataFrame, spans: pl.DataFrame) -> dict[int, Diagnosis]:
     """The diagnosis of every flow from spans that are there, whole or cut to some time."""
     evidence = Evidence(flows, NONE, NONE)
@@ -49,6 +54,7 @@ def facts(diagnosis: Diagnosis) -> dict[str, Any]:
                 "cause": cause.cause,
                 "time_share": cause.time_share,
                 "seconds": cause.seconds,
+                "since_s": cause.since_s,
                 "cost_bps": cause.cost.gain_bps if cause.cost else None,
                 "cost": _cost(cause.cost),
                 "confidence": cause.confidence,
@@ -92,13 +98,14 @@ class Report:
     findings: list[Finding]
 
 
-def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[Report]:
+def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: Analysis | None = None) -> list[Report]:
     """A report a flow, the largest first; `span_ns` keeps to some time. The analysis needs its segments.
 
-    Raises InvalidParameter where it has none.
+    `whole` is the analysis that this one was selected from: the other direction of a flow tells of its pauses.
+    Raises InvalidParameter where it has no segments.
     """
-    flows = analysis.flows
-    spans = account(flows, analysis.events, analysis.rounds)
+    flows, whole = analysis.flows, whole or analysis
+    spans = of(account(whole.flows, whole.events, whole.rounds), flows)
     if span_ns is not None:
         spans = between(spans, *span_ns)
     diagnoses = of_spans(flows, spans)
@@ -128,7 +135,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[R
                 joint(costs, total_s),
                 changes,
                 silences,
-                find(analysis, number),
+                find(whole, number),
             )
         )
     return found

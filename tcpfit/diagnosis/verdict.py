@@ -19,6 +19,7 @@ import polars as pl
 
 from tcpfit.diagnosis.causes import (
     APPLICATION,
+    AWAITING,
     BOTTLENECK,
     CAUSES,
     IDLE,
@@ -28,6 +29,7 @@ from tcpfit.diagnosis.causes import (
     SLOW_START,
     STALLED,
     TIMEOUT,
+    UNANSWERED,
     UNKNOWN,
     WINDOW,
 )
@@ -84,6 +86,16 @@ REMEDIES = {
     UNKNOWN: "capture both directions, whole, at the sender",
 }
 
+AWAITED = (
+    "receiver",
+    "the sender had sent all that it was asked for and waited for the other end's next data",
+    "have the other end ask sooner, or for more at a time; the network and the sender had room",
+)
+"""Who, sentence and remedy of application-limited, where the sender waited for the other end most of that time."""
+
+GONE = "look whether the receiver was switched off or out of reach, or capture there"
+"""Remedy where nothing came back any more."""
+
 DIRECTNESS = {
     APPLICATION: 0.9,
     SEND_BUFFER: 0.6,
@@ -110,6 +122,7 @@ class Cause:
     cause: str
     time_share: float
     seconds: float
+    since_s: float
     cost: Cost | None
     confidence: float
     frames: list[int]
@@ -160,9 +173,15 @@ class _Parts:
         self.flow_begin, self.flow_end = np.searchsorted(number, flow), np.searchsorted(number, flow, "right")
         cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
         self.flow_missed = missed > CAPTURE_LOSS
-        self.span_cause = np.where(self.flow_missed[owner] & np.isin(cause, _RESTS), _UNKNOWN, cause)
+        waited = spans["waited"].to_numpy()
+        self.span_withheld = self.flow_missed[owner] & np.isin(cause, _RESTS) & ~waited
+        self.span_cause = np.where(self.span_withheld, _UNKNOWN, cause)
         self.flow_seconds: Floats = summed(self.span_length, owner, len(flow))
         self.flow_kernel = self._kernel(spans, owner)
+        self.flow_awaited, self.flow_unanswered = (
+            summed(self.span_length[rows], owner[rows], len(flow))
+            for rows in ((spans["rule"] == rule).to_numpy() for rule in (AWAITING, UNANSWERED))
+        )
         # spans of a flow and cause together, in order of time
         order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
         key = (owner * len(CAUSES) + self.span_cause)[order]
@@ -188,22 +207,37 @@ class _Parts:
             text = "The flow carried data at one instant only; there is no time to account for."
             return Diagnosis(number, UNKNOWN, "unknown", text, REMEDIES[UNKNOWN], 0.0)
         parts = range(int(self.flow_parts[position]), int(self.flow_parts[position + 1]))
+        begin = int(self.span_start[self.flow_begin[position]])
         costs = self._costs(position, parts)
         place = PLACE.get(vantage, PLACE["unknown"])
         withheld = f"the capture missed {missed:.1%} of the data" if self.flow_missed[position] else None
         found = sorted(
-            (self._cause(part, total_s, costs, place, withheld) for part in parts), key=lambda c: (-c.seconds, c.cause)
+            (self._cause(part, total_s, begin, costs, place, withheld) for part in parts),
+            key=lambda c: (-c.seconds, c.cause),
         )
         primary = self._primary(found, parts)
         share = next(c.time_share for c in found if c.cause == primary)
         confidence = DIRECTNESS[primary] * place * (1.0 if share >= 0.5 else 0.5)
         shown = [c for c in found if c.time_share >= LEAST_SHARE] or found[:1]
-        text = f"in {share:.0%} of the time {SENTENCES[primary]}."
-        text = text.capitalize() if primary == UNKNOWN else f"{WHO[primary].capitalize()}: {text}"
+        who, sentence, remedy = WHO[primary], SENTENCES[primary], REMEDIES[primary]
+        if primary == APPLICATION and self.flow_awaited[position] > share * total_s / 2:
+            who, sentence, remedy = AWAITED
+        text = f"in {share:.0%} of the time {sentence}."
+        text = text.capitalize() if primary == UNKNOWN else f"{who.capitalize()}: {text}"
+        if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:
+            who, text, remedy = "receiver" if vantage == "receiver" else who, self._gone(position, found, vantage), GONE
         if withheld:
             text += f" T{withheld[1:]}: nothing that rests on losses is claimed."
         kernel = {name: float(share[position]) for name, share in self.flow_kernel.items()}
-        return Diagnosis(number, primary, WHO[primary], text, REMEDIES[primary], confidence, shown, kernel)
+        return Diagnosis(number, primary, who, text, remedy, confidence, shown, kernel)
+
+    def _gone(self, position: int, found: list[Cause], vantage: str) -> str:
+        """What is to be said of a flow whose other end fell silent."""
+        silent = next(cause for cause in found if cause.cause == UNKNOWN)
+        since = (silent.longest_ns[0] - int(self.span_start[self.flow_begin[position]])) / 1e9
+        where = "the data passed here: the receiver or its link was gone" if vantage == "receiver" else _NO_ANSWER
+        before = f" Until then most of the time was {found[1].cause}." if len(found) > 1 else ""
+        return f"From {since:.3g} s on nothing came back, whatever was sent again; {where}.{before}"
 
     def _costs(self, position: int, parts: range) -> dict[str, Cost]:
         """What the causes of a flow cost; one cause alone has nothing to be compared with, but a ceiling."""
@@ -219,15 +253,18 @@ class _Parts:
             }
         )
 
-    def _cause(self, part: int, total_s: float, costs: dict[str, Cost], place: float, withheld: str | None) -> Cause:
+    def _cause(
+        self, part: int, total_s: float, begin: int, costs: dict[str, Cost], place: float, withheld: str | None
+    ) -> Cause:
         name, seconds, longest = CAUSES[self.cause[part]], float(self.seconds[part]), int(self.longest[part])
-        stretches = int(self.stretches[part])
-        rule = withheld if withheld and self.cause[part] == _UNKNOWN else self.span_rule[longest]
+        rows, stretches = self._order[self._opening[part] : self._opening[part + 1]], int(self.stretches[part])
+        since = (int(self.span_start[rows[0]]) - begin) / 1e9
+        rule = withheld if self.span_withheld[longest] else self.span_rule[longest]
         texts = [
-            f"{seconds:.3g} s in {stretches} {'stretch' if stretches == 1 else 'stretches'}; "
+            f"{seconds:.3g} s in {stretches} {'stretch' if stretches == 1 else 'stretches'}, from {since:.3g} s on; "
             f"{rule} for {self.span_length[longest]:.3g} s at most"
         ]
-        own = self.span_frame[self._order[self._opening[part] : self._opening[part + 1]]].tolist()
+        own = self.span_frame[rows].tolist()
         frames = [n for n in dict.fromkeys(own) if n >= 0]
         if frames:
             more = f" and {len(frames) - FRAMES} more" if len(frames) > FRAMES else ""
@@ -235,7 +272,7 @@ class _Parts:
             texts.append(f"frame{'s' if len(frames) > 1 else ''} {named}{more}")
         where = int(self.span_start[longest]), int(self.span_end[longest])
         sure = DIRECTNESS[name] * place
-        return Cause(name, seconds / total_s, seconds, costs.get(name), sure, frames[:FRAMES], texts, where)
+        return Cause(name, seconds / total_s, seconds, since, costs.get(name), sure, frames[:FRAMES], texts, where)
 
     def _primary(self, found: list[Cause], parts: range) -> str:
         """The cause named, by the rule of the module."""
@@ -262,7 +299,7 @@ class _Parts:
         receiver's whatever the cause named here, unless the congestion window was smaller still (a timer's silence).
         """
         timeout, stalled, buffer = (self.span_cause == CAUSES.index(name) for name in (TIMEOUT, STALLED, SEND_BUFFER))
-        idle = (self.span_cause == CAUSES.index(APPLICATION)) & (spans["rule"] == IDLE).to_numpy()
+        idle = (self.span_cause == CAUSES.index(APPLICATION)) & spans["rule"].is_in(_IDLE).to_numpy()
         closed = spans["window_full"].to_numpy() & ~timeout & ~spans["waited"].to_numpy()
         total = np.maximum(self.flow_seconds, 1e-9)
         return {
@@ -274,6 +311,10 @@ class _Parts:
 _NAMES = np.array(CAUSES, dtype=object)
 
 _UNKNOWN = CAUSES.index(UNKNOWN)
+
+_NO_ANSWER = "the receiver was gone, or the path to it or from it"
+
+_IDLE = [IDLE, AWAITING]
 
 _RESTS = [CAUSES.index(name) for name in (*DISTURBANCES, BOTTLENECK)]
 """Causes that rest on losses, or on what looks like them."""

@@ -4,8 +4,10 @@
 uniform on the round, and every packet behind it in the round is lost. For each pair (h, j) the version's equations say
 what follows: rounds and packets until linear growth begins, the slow-start threshold, and whether a timeout comes.
 
-**Symbols** p: loss indications per packet (1, column `p_indication`); RTT (s, `rtt`); To: first timeout of a series
-(s, `rto`); Wmax: window limit (segments, `w_max`).
+**Symbols** p: loss events per packet (1, column `p`); RTT (s, `rtt`); To: first timeout of a series (s, `rto`); Wmax:
+window limit (segments, `w_max`). Section II has p as the chance of a packet that follows no loss of its round, and as
+the frequency of indications, of which each round with losses makes one: a loss event. A fast recovery and the timeout
+that it ends in are one, where `p_indication` counts two.
 
 **Domain** 0 <= p <= 1, RTT > 0, To > 0, Wmax >= 1 (rounded down); nan outside. p = 0 gives Wmax/RTT, p = 1 gives
 0. The double sum is exact up to c_wm = 16384 (p from about 1.5e-8 with Wmax = inf); beyond it, and where 1/p is above
@@ -144,9 +146,9 @@ class SikdarSteady(Model):
     """
 
     paper = "Sikdar, Kalyanaraman, Vastola 2003, IEEE/ACM ToN 11(6):959-971, doi:10.1109/TNET.2003.820427"
-    p_definition = "loss_indication"
+    p_definition = "loss_event"
     parameters = (
-        Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
+        Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
         Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
         Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST),
         Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),

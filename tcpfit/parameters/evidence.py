@@ -82,6 +82,16 @@ class Evidence:
         felt = pl.concat([self.of("recovery").frame, self.first_timeouts.frame])
         return self._rows(felt.sort("flow", "time_ns", maintain_order=True))
 
+    @cached_property
+    def mark_responses(self) -> Rows:
+        """Reductions of the window for congestion marks: CWR that answers an echo (RFC 3168, 6.1.2). Accurate feedback
+        (RFC 9768) has no CWR: each of its windows of marks."""
+        responses, marks = self.of("ecn_response"), self.of("ecn_mark")
+        answers = responses.where(np.isfinite(responses.floats("cause_frame")))
+        told = marks.where(np.asarray(marks.frame["reason"].cast(pl.String) == "ace", dtype=np.bool_))
+        both = pl.concat([answers.frame, told.frame])
+        return self._rows(both.sort("flow", "time_ns", maintain_order=True))
+
     def count(self, rows: Rows) -> Floats:
         """How many of the rows each flow has."""
         return np.bincount(rows.owner, minlength=len(self)).astype(np.float64)

@@ -2,9 +2,10 @@
 
 **Definitions**: `w` is the mean `flight` (RFC 6675's pipe) of the recoveries and of the first timeouts that came in
 the open phase. `w_max` is the median advertised window of the rounds that came within three segments of it (Zhang et
-al. 2002, T-RAT), if at least three rounds did. Otherwise, if a run of 30 rounds without loss keeps a flat flight (80th
-percentile and largest within three segments of the median) well below the advertised window, the sender's own limit:
-the median of that run's second half. Null where neither was reached.
+al. 2002, T-RAT) while nothing was lost or sent again, if at least three rounds did: in a recovery the data behind the
+hole fill the receiver's buffer, and the window that it advertises shrinks to what is left of it. Otherwise, if a run of
+30 rounds without loss keeps a flat flight (80th percentile and largest within three segments of the median) well below
+the advertised window, the sender's own limit: the median of that run's second half. Null where neither was reached.
 **Interval**: Student's over the events; of w_max the order statistics around the median of the rounds.
 **Departures**: a flow with a shallow paced bottleneck can look send-limited; the diagnosis tells the two apart, the
 models need only the flat window.
@@ -41,11 +42,11 @@ def w_max(evidence: Evidence) -> Estimate:
     rounds = evidence.rounds
     limited = np.asarray(rounds.frame["limited"].fill_null(False), dtype=np.bool_)
     window = rounds.floats("rwnd")
-    near = limited & np.isfinite(window)
+    quiet = (rounds.floats("lost_segments") == 0) & (rounds.floats("resent_segments") == 0)
+    near = limited & quiet & np.isfinite(window)
     received = _median(window[near], rounds.owner[near], len(evidence))
     received = received.where(received.n >= LIMITED_ROUNDS, nothing(len(evidence)))
     flight = rounds.floats("flight")
-    quiet = (rounds.floats("lost_segments") == 0) & (rounds.floats("resent_segments") == 0)
     quiet &= ~limited & (flight < np.nan_to_num(window, nan=np.inf) - NEAR)
     run = run_numbers(rounds.owner, quiet)
     flat = _flat(run, flight)

@@ -104,6 +104,9 @@ class Tree:
     """Which model ranks first under which conditions: the rules, and how often they are right on unseen groups."""
 
     rules: str
+    nodes: list[dict[str, Any]]
+    """The same to be drawn: `flows` of each model in the node, and where it splits its `condition`, `threshold` and the
+    numbers of the nodes `below` (at most the threshold) and `above`."""
     groups: int
     accuracy: float
     accuracy_se: float
@@ -342,8 +345,10 @@ def tree(table: pl.DataFrame) -> Tree:
     by_group = pl.DataFrame({"group": groups, "right": right, "plain": plain}).group_by("group").mean()
     right, plain = by_group["right"].to_numpy(), by_group["plain"].to_numpy()
     root = float(np.sqrt(count))
+    whole = grown().fit(X, y)
     return Tree(
-        export_text(grown().fit(X, y), feature_names=list(CONDITIONS), decimals=3),
+        export_text(whole, feature_names=list(CONDITIONS), decimals=3),
+        _nodes(whole),
         count,
         float(right.mean()),
         float(right.std(ddof=1)) / root,
@@ -351,6 +356,19 @@ def tree(table: pl.DataFrame) -> Tree:
         float(plain.mean()),
         float((right - plain).std(ddof=1)) / root,
     )
+
+
+def _nodes(grown: Any) -> list[dict[str, Any]]:
+    inside, nodes = grown.tree_, []
+    for i in range(inside.node_count):
+        shares = np.round(inside.value[i, 0] * inside.n_node_samples[i]).astype(int)
+        flows = {str(model): int(n) for model, n in zip(grown.classes_, shares, strict=True) if n}
+        node: dict[str, Any] = {"flows": flows}
+        if inside.children_left[i] >= 0:
+            node |= {"condition": CONDITIONS[inside.feature[i]], "threshold": float(inside.threshold[i])}
+            node |= {"below": int(inside.children_left[i]), "above": int(inside.children_right[i])}
+        nodes.append(node)
+    return nodes
 
 
 def _commonest(y: np.ndarray[Any, Any]) -> Any:

@@ -22,6 +22,7 @@ MOSTLY_LIMITED = 0.8
 IDLE = 0.2
 TIMEOUTS = 0.1
 REORDERED = 0.1
+MARKED = 0.1
 SHORT = 13.0
 CONFIDENT = 0.5
 RESTART = 2.0  # segments: the window Tahoe starts again from, and one more
@@ -55,6 +56,8 @@ class Facts:
     flatness: float | None = None
     growth: float | None = None
     standing: float | None = None
+    whole_loss_events: float = 0.0
+    marks: float = 0.0
 
 
 NOT_RANKED = frozenset({"sikdar-tahoe", "tfrc", "sikdar-tahoe-latency", "catnip"})
@@ -107,7 +110,16 @@ def no_fast_recovery(facts: Facts) -> str | None:
 
 
 def loss_limited(facts: Facts) -> str | None:
-    """Losses bound the rate (or let it run into the window limit now and then), not the application or capacity."""
+    """Losses bound the rate (or let it run into the window limit now and then), not marks, the application or
+    capacity.
+
+    A sender reduces its window for a mark as for a loss (RFC 3168, 6.1.2), and no loss rate counts it.
+    """
+    if facts.marks > MARKED * facts.whole_loss_events:
+        return (
+            f"losses are not all that the sender felt: it reduced its window for {_count(facts.marks, 'window')} with "
+            f"congestion marks beside {_count(facts.whole_loss_events, 'loss event')}"
+        )
     if facts.loss_events == 0:
         return f"no loss event in {facts.rounds:.0f} steady rounds: losses did not bound the rate"
     if facts.limited_share > MOSTLY_LIMITED:

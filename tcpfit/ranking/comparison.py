@@ -36,17 +36,21 @@ class Comparison:
     difference_se: Floats
     probability_best: Floats
 
-    def as_good(self, best: int, log_ratio: Floats) -> NDArray[np.bool_]:
-        """Which models cannot be told from the one at `best`, by their `log_ratio` of the whole.
-
-        Those within two standard errors of the difference, and those that predict the same rate within 5 %: many blocks
-        tell even a printed model from its own approximation, but not which of the two the flow follows.
-        """
+    def tied(self, best: int) -> NDArray[np.bool_]:
+        """Which models the blocks cannot tell from the one at `best`: within two standard errors of the difference."""
         with np.errstate(invalid="ignore"):
-            close = self.difference <= DECIDED * self.difference_se
-            close |= np.isfinite(self.difference) & (np.abs(log_ratio - log_ratio[best]) <= SAME)
+            close: NDArray[np.bool_] = self.difference <= DECIDED * self.difference_se
         close[best] = True
         return close
+
+    def as_good(self, best: int, log_ratio: Floats) -> NDArray[np.bool_]:
+        """Which models are as good as the one at `best`, by their `log_ratio` of the whole: those that the blocks
+        cannot tell from it, and those that predict the same rate within 5 %. Many blocks tell even a printed model from
+        its own approximation, but not which of the two the flow follows.
+        """
+        with np.errstate(invalid="ignore"):
+            same = np.isfinite(self.difference) & (np.abs(log_ratio - log_ratio[best]) <= SAME)
+        return np.asarray(self.tied(best) | same)
 
 
 def block_weights(seconds: Floats, segments: Floats) -> Floats:

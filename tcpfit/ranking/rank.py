@@ -207,7 +207,7 @@ def _tables(
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
     rounds, missed = total[:, SUMS.index("rounds")], capture_loss(evidence)
     seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
-    as_good = np.zeros((flows, size), np.bool_)
+    as_good, tied = np.zeros((flows, size), np.bool_), np.zeros((flows, size), np.bool_)
     for i in range(flows):
         compared, of_flow = None, slice(first[i], first[i + 1])
         if number[i] >= ENOUGH:
@@ -218,6 +218,7 @@ def _tables(
         order = _order(of_fits["score"][i], of_fits["log_ratio"][i], usable[i], models)
         if compared and order:
             as_good[i] = compared.as_good(order[0], of_fits["log_ratio"][i])
+            tied[i] = compared.tied(order[0])
         rows[i] = [*order, *(k for k in range(size) if k not in order)]
         ranks[i, order] = range(1, len(order) + 1)
     known = {
@@ -230,6 +231,7 @@ def _tables(
                 fits[k].name,
                 bool(applicable[i, k]),
                 bool(as_good[i, k]),
+                bool(tied[i, k]),
                 known["log_ratio"][i][k],
                 known["log_ratio_low"][i][k],
                 known["log_ratio_high"][i][k],
@@ -325,7 +327,8 @@ def _facts(
     s = {name: total[:, i] for i, name in enumerate(SUMS)}
     confidence, decrease = floats(family["confidence"]), floats(family["decrease"])
     names, sacks = family["family"].cast(pl.String).to_list(), evidence.flows["sack_permitted"].to_list()
-    sent = evidence.column("sent_segments")
+    sent, felt = evidence.column("sent_segments"), evidence.column("loss_events")
+    marks = evidence.count(evidence.mark_responses)
 
     def of(array: Floats, i: int) -> float | None:
         return float(array[i]) if np.isfinite(array[i]) else None
@@ -356,6 +359,8 @@ def _facts(
             flatness=of(path.flatness, i),
             growth=of(path.growth, i),
             standing=of(path.standing, i),
+            whole_loss_events=float(np.nan_to_num(felt[i])),
+            marks=float(marks[i]),
         )
         for i in range(len(evidence))
     ]

@@ -14,17 +14,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tcpfit.ranking.blocks import ENOUGH, EVENTS
+from tcpfit.ranking.comparison import SAME
 
 NEAR = math.log(1.25)
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model as the verdict sees it, in the order of the ranking; `as_good` as the best by the blocks."""
+    """A model as the verdict sees it, in the order of the ranking; `as_good` as the best: `tied` with it by the blocks,
+    or of the same rate."""
 
     name: str
     applicable: bool
     as_good: bool
+    tied: bool
     log_ratio: float | None
     low: float | None
     high: float | None
@@ -99,12 +102,22 @@ def verdict(
             f"{best.name} explains the rate: it is {_off(best)}, and {_sure(best)} of the block samples prefer it"
             f"{beside}{_weak(best)}.",
         )
-    names = [c.name for c in equals]
     return Verdict(
         "undecided",
-        names,
-        f"{_list(names)} predict the {blocks} blocks equally well; {best.name} is {_off(best)}{beside}{_weak(best)}.",
+        [c.name for c in equals],
+        f"{_equals(best, equals, blocks)}; {best.name} is {_off(best)}{beside}{_weak(best)}.",
     )
+
+
+def _equals(best: Candidate, equals: Sequence[Candidate], blocks: int) -> str:
+    """Which models the blocks leave open, and which only come out at the rate of the best."""
+    tied = [c.name for c in equals if c.tied or c is best]
+    others = [c.name for c in equals if c.name not in tied]
+    same = f"{_list(others)} come{'s' if len(others) == 1 else ''} out within {100 * SAME:.0f} % of" if others else ""
+    if len(tied) == 1:
+        return f"{best.name} predicts the {blocks} blocks best, and {same} its rate"
+    equal = f"{_list(tied)} predict the {blocks} blocks equally well"
+    return f"{equal}, and {same} the rate of {best.name}" if others else equal
 
 
 def _none(candidates: Sequence[Candidate], predicted: Sequence[Candidate]) -> Verdict:

@@ -19,15 +19,15 @@ ZSTD = b"\x28\xb5\x2f\xfd"
 
 
 class Stream:
-    """Bytes of a capture, read once from front to back.
+    """Bytes of a capture, at a path or in an open file, read once from front to back.
 
     `damage` says what ended the stream early, in words; the bytes before it are good.
     """
 
-    def __init__(self, path: str, progress: Progress | None = None) -> None:
+    def __init__(self, source: str | BinaryIO, progress: Progress | None = None) -> None:
         self.damage: str | None = None
         self.compression: str | None = None
-        self._source, self._size = _open(path)
+        self._source, self._size = _open(source) if isinstance(source, str) else (source, 0)
         self._read, self._progress = 0, progress
         self._buffer = bytearray()
         self._offset = 0

@@ -18,8 +18,10 @@ import polars as pl
 
 import tcpfit
 from tcpfit import parameters, ranking
-from tcpfit.diagnosis import Diagnosis, diagnose
+from tcpfit.diagnosis import Diagnosis, account
 from tcpfit.diagnosis import facts as diagnosis_facts
+from tcpfit.diagnosis.silences import silences
+from tcpfit.diagnosis.table import of, of_spans
 from tcpfit.parameters import NAMES
 from tcpfit.ranking.table import BASELINES
 from tcpfit.schema import SCHEMA_VERSION
@@ -181,18 +183,21 @@ def share(hits: int, trials: int) -> dict[str, float | None]:
 def flow_facts(analysis: Analysis) -> Iterator[dict[str, Any]]:
     """FLOW objects, the largest flow first; ranked and described some thousand at a time, to bound the memory."""
     numbers = analysis.largest()
+    tables = analysis.flows, analysis.events, analysis.rounds
+    spans, stalls = account(*tables), silences(*tables)  # the other direction of a flow tells of its pauses
     for start in range(0, len(numbers), FLOWS_AT_A_TIME):
-        yield from _flow_facts(analysis.select(numbers[start : start + FLOWS_AT_A_TIME]))
+        yield from _flow_facts(analysis.select(numbers[start : start + FLOWS_AT_A_TIME]), spans, stalls)
 
 
-def _flow_facts(analysis: Analysis) -> list[dict[str, Any]]:
+def _flow_facts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -> list[dict[str, Any]]:
     estimates = _parameters(analysis.parameters)
     models = _models(analysis.ranking)
     verdicts = {row["flow"]: row for row in rows(analysis.verdicts)}
     series = timeout_sequences(analysis.events)
     observed = _observed(analysis)
     control = _congestion_control(analysis)
-    diagnoses = diagnose(analysis.flows, analysis.events, analysis.rounds)
+    diagnoses = of_spans(analysis.flows, of(spans, analysis.flows))
+    silent = _stalls(of(stalls, analysis.flows))
     flows = {row["flow"]: row for row in rows(analysis.flows)}
     return [
         _flow(
@@ -204,6 +209,7 @@ def _flow_facts(analysis: Analysis) -> list[dict[str, Any]]:
             observed.get(number, {}),
             control.get(number, {}),
             diagnoses[number],
+            silent.get(number, []),
         )
         for number in analysis.largest()
     ]
@@ -246,6 +252,7 @@ def _flow(
     observed: dict[str, Any],
     control: dict[str, Any],
     diagnosis: Diagnosis,
+    stalls: list[dict[str, Any]],
 ) -> dict[str, Any]:
     ranges = {}
     for name, stem in (("lost_segments", "lost"), ("reordered_segments", "reordered")):
@@ -284,10 +291,24 @@ def _flow(
             "text": verdict["text"] if verdict else "No model was ranked on this flow.",
         },
         "diagnosis": diagnosis_facts(diagnosis),
+        "stalls": [
+            {"start_s": (stall["start_ns"] - row["first_ns"]) / 1e9}
+            | {key: stall[key] for key in ("length_s", "cause", "detail", "outstanding_bytes")}
+            | {"frames": [stall["before"], stall["after"]]}
+            for stall in stalls
+        ],
     }
 
 
 NO_ESTIMATE = {"value": None, "low": None, "high": None, "n": 0}
+
+
+def _stalls(table: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
+    """Stalls of each flow in order of time."""
+    stalls: dict[int, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows(table):
+        stalls[row["flow"]].append(row)
+    return stalls
 
 
 def _parameters(table: pl.DataFrame) -> dict[int, dict[str, dict[str, Any]]]:
@@ -320,7 +341,7 @@ def flat_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
     for flow in flow_facts(analysis):
         row: dict[str, Any] = {"capture": analysis.path}
         for key, value in flow.items():
-            if key in ("models", "baselines", "count_ranges", "parameters", "diagnosis", "verdict"):
+            if key in ("models", "baselines", "count_ranges", "parameters", "diagnosis", "verdict", "stalls"):
                 continue
             if isinstance(value, dict):
                 row |= {f"{key}.{inner}": _cell(item) for inner, item in value.items()}

@@ -89,8 +89,13 @@ def _instead(cost: Cost, report: Report) -> str:
     return f"{rates} instead of {words.rate(report.observed_bps)}, {cost.basis}"
 
 
-def _rates(rate: float, low: float, high: float) -> str:
-    return f"{words.rate(rate)} ({words.rate(low)} to {words.rate(high)})"
+def _rates(rate: float, low: float | None, high: float | None) -> str:
+    """A rate with its interval, where there is one."""
+    return (
+        words.rate(rate)
+        if low is None or high is None
+        else f"{words.rate(rate)} ({words.rate(low)} to {words.rate(high)})"
+    )
 
 
 def _line(out: Console, label: str, text: str, style: str = "") -> None:

@@ -118,9 +118,9 @@ def test_changes_are_taken_up(tmp_path):
     assert {"0.pcap": "a", "1.pcap": "b", "2.pcap": "a", "moved.pcap": "b"} == {
         Path(path).name: value for path, value in corpus.open(out).labels.select("path", "value").collect().iter_rows()
     }
-    summary = corpus.run([folder], out, workers=1, prune=True)
+    summary = corpus.run([folder], out, workers=1, prune=True)  # which gives no labels and leaves them
     assert (0, 2, 1) == (summary.analysed, summary.unchanged, summary.dropped)
-    corpus.run([folder], tmp_path / "fresh", workers=1)
+    corpus.run([folder], tmp_path / "fresh", workers=1, labels=(("site", "b"),))
     assert bytes_of(tmp_path / "fresh") == bytes_of(out)
 
 

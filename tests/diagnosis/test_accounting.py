@@ -71,16 +71,16 @@ def test_samples_have_the_cause_they_were_made_with(name, causes):
 
 
 def test_nothing_that_rests_on_losses_is_claimed_when_the_capture_missed_data():
+    """The runs of the timers stand: in all that time nothing passed in either direction."""
     analysis = tcpfit.analyze(SAMPLES / "newreno-loss.pcap.gz")
     missing = (pl.col("data_segments") // 50).alias("missing_segments")
     found = diagnose(analysis.flows.with_columns(missing), analysis.events, analysis.rounds)
     diagnosis = found[analysis.largest()[0]]
     assert diagnosis.primary == "unknown"
-    assert {cause.cause for cause in diagnosis.causes} & {
-        "loss-limited",
-        "timeout-limited",
-        "reordering-limited",
-    } == set()
+    claimed = {cause.cause: cause.seconds for cause in diagnosis.causes}
+    timers = analysis.events.filter(pl.col("kind") == "timeout")["value"].sum()
+    assert claimed.keys() & {"loss-limited", "reordering-limited"} == set()
+    assert claimed["timeout-limited"] == pytest.approx(timers, rel=0.05)
     assert "missed" in diagnosis.text
 
 

@@ -66,6 +66,17 @@ def test_half_the_losses_of_a_square_root_law():
     assert "no bursts of losses" not in found  # the law does not know them
 
 
+def test_reactions_to_late_segments_are_loss_indications_without_a_loss():
+    """Only where some were seen; the square-root law, which counts loss events, does not know them."""
+    parameters = {"p": 0.005, "p_indication": 0.02, "rtt": 0.1, "rto": 0.3, "b": 1.0, "a_h_reacted": 0.7}
+    found = {change.change: change for change in what_if(1e6, parameters, ["pftk-simple", "mathis"])}
+    reacted = found["no reaction to late segments"]
+    assert ["pftk-simple"] == reacted.models
+    assert reacted.rate_bps == pytest.approx(2e6)  # the square root of a quarter, without timeouts
+    without = what_if(1e6, parameters | {"a_h_reacted": None}, ["pftk-simple"])
+    assert "no reaction to late segments" not in {change.change for change in without}
+
+
 def test_reordering_cost_the_sample_what_its_window_would_have_carried():
     """20 segments of 1460 bytes in 50.3 ms carry 4.64 Mb/s, and nothing but reordering was in the way."""
     analysis = tcpfit.analyze(SAMPLES / "reordering-sender.pcap.gz")

@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 
 import tcpfit
+from tcpfit.diagnosis import silences
 from tcpfit.diagnosis.stalls import stalls
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,6 +25,23 @@ def of_largest(path: Path, src: str | None = None):
     flows = analysis.flows if src is None else analysis.flows.filter(pl.col("src") == src)
     row = flows.sort("data_bytes").tail(1).row(0, named=True)
     return analysis, row, stalls(row, analysis.events, analysis.segments)
+
+
+def kernel_timeouts(folder: Path, truth: dict) -> list[float]:
+    """When the sender's kernel entered Loss, seconds."""
+    with gzip.open(folder / "kernel_events.csv.gz", "rt") as file:
+        return [
+            float(row["time"])
+            for row in csv.DictReader(file)
+            if (row["event"], row["value"]) == ("tcp_cong_state_set", "4")
+            and int(row["sport"]) == truth["flows"][0]["sport"]
+        ]
+
+
+def times_of_data(path: Path, src: str) -> np.ndarray:
+    """When data segments of `src` passed, seconds."""
+    segments = tcpfit.analyze(path, segments=True).segments
+    return segments.filter((pl.col("src") == src) & (pl.col("payload") > 0))["time_ns"].to_numpy() / 1e9
 
 
 def test_a_reader_that_stops_makes_stalls_of_its_zero_windows():
@@ -42,6 +60,8 @@ def test_every_timeout_is_a_stall_with_its_timer():
     assert len(timeouts) == row["timeouts"]
     assert all(stall.timer_s and stall.timer_s > 0.2 for stall in timeouts)
     assert {stall.detail for stall in timeouts} <= {
+        "unanswered",
+        "ack-lost",
         "needless",
         "back-off",
         "double-loss",
@@ -67,20 +87,13 @@ def test_kernel_timeouts_are_in_the_table_with_their_length():
         if len(truth["flows"]) != 1:
             continue
         flow = truth["flows"][0]
-        with gzip.open(path.parent / "kernel_events.csv.gz", "rt") as file:
-            kernel = [
-                float(row["time"])
-                for row in csv.DictReader(file)
-                if (row["event"], row["value"]) == ("tcp_cong_state_set", "4") and int(row["sport"]) == flow["sport"]
-            ]
+        kernel = kernel_timeouts(path.parent, truth)
         if not kernel:
             continue
-        analysis, row, found = of_largest(next(path.parent.glob("sender.pcap*")), flow["src"])
+        sender = next(path.parent.glob("sender.pcap*"))
+        _, _, found = of_largest(sender, flow["src"])
         timeouts = {stall.end_ns / 1e9: stall for stall in found if stall.cause == "timeout"}
-        sent = (
-            analysis.segments.filter((pl.col("src") == row["src"]) & (pl.col("payload") > 0))["time_ns"].to_numpy()
-            / 1e9
-        )
+        sent = times_of_data(sender, flow["src"])
         for time in kernel:
             all_of_them += 1
             after = int(np.searchsorted(sent, time - 1e-3))
@@ -92,3 +105,57 @@ def test_kernel_timeouts_are_in_the_table_with_their_length():
     assert all_of_them > 90
     assert missed == []
     assert off == []
+
+
+@pytest.mark.parametrize(
+    "name", ["timeouts.pcap.gz", "slow-reader.pcap.gz", "bursty-loss.pcap.gz", "short-web.pcap.gz"]
+)
+def test_events_show_the_stalls_that_packets_show(name):
+    """Every timeout, probe and zero window that the packets tell is there without them, as long as the timer ran."""
+    analysis = tcpfit.analyze(SAMPLES / name, segments=True)
+    shown = silences(analysis.flows, analysis.events, analysis.rounds)
+    for row in analysis.flows.to_dicts():
+        own = shown.filter(pl.col("flow") == row["flow"])
+        for stall in stalls(row, analysis.events, analysis.segments):
+            if stall.cause not in ("timeout", "probe") or stall.detail == "ack-lost" or stall.frame_after is None:
+                continue
+            same = own.filter((pl.col("after") == stall.frame_after) & (pl.col("cause") == stall.cause))
+            assert same.height == 1
+            if stall.timer_s is not None:
+                assert same["length_s"][0] == pytest.approx(stall.timer_s)
+    expiries = analysis.events.filter((pl.col("kind") == "timeout") & (pl.col("reason") != "syn")).height
+    lost = (shown["detail"] == "ack-lost").fill_null(False).sum()
+    assert shown.filter(pl.col("cause") == "timeout").height == expiries + lost
+    assert shown.filter(pl.col("cause") == "zero-window").height == analysis.flows["zero_window_episodes"].sum()
+
+
+def test_the_json_has_the_stalls_of_a_flow():
+    flow = tcpfit.analyze(SAMPLES / "slow-reader.pcap.gz").to_dict()["captures"][0]["flows"][0]
+    assert flow["stalls"][0].keys() == {"start_s", "length_s", "cause", "detail", "outstanding_bytes", "frames"}
+    assert len([stall for stall in flow["stalls"] if stall["cause"] == "zero-window"]) == 91
+    assert [stall["start_s"] for stall in flow["stalls"]] == sorted(stall["start_s"] for stall in flow["stalls"])
+    assert all(0 <= stall["start_s"] <= flow["duration_s"] for stall in flow["stalls"])
+
+
+@pytest.mark.skipif(not TRACES.is_dir(), reason="the traces with truth are not here")
+def test_kernel_timeouts_are_found_at_the_receiver_but_for_few():
+    """What was sent last and lost leaves no trace there, so that not every silence has the sender's length."""
+    timeouts = found = same = 0
+    for path in sorted(TRACES.glob("*/truth.json")):
+        truth = json.loads(path.read_text())
+        kernel = kernel_timeouts(path.parent, truth)
+        if len(truth["flows"]) != 1 or not kernel:
+            continue
+        sent = times_of_data(next(path.parent.glob("sender.pcap*")), truth["flows"][0]["src"])
+        _, _, table = of_largest(next(path.parent.glob("receiver.pcap*")), truth["flows"][0]["src"])
+        for time in kernel:
+            after = int(np.searchsorted(sent, time - 1e-3))
+            there = time + truth["summary"]["base_rtt_ms"] / 2e3
+            near = [stall for stall in table if stall.cause == "timeout" and abs(stall.end_ns / 1e9 - there) < 0.04]
+            silent = sent[after] - sent[after - 1]
+            timeouts += 1
+            found += bool(near)
+            same += any(abs(stall.length_s / silent - 1) <= 0.1 for stall in near)
+    assert timeouts > 90
+    assert found >= 0.98 * timeouts
+    assert same >= 0.85 * timeouts

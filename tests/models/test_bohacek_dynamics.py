@@ -220,6 +220,8 @@ LOSS = st.floats(0, 1) | st.floats(-12, 0).map(lambda power: 10.0**power)
 
 @settings(max_examples=60, deadline=None)
 @example([1e-12, 1e-7, 1.0], [1.0, 0.002, 1, 1, 1, 1], 0.002, 1.0, "12", None)  # a window of a million falls to one
+@example([1e-148, 1e-7, 1.0], [1.0, 0.002, 1, 1, 1, 1], 0.002, 1.0, "13", None)
+@example([1e-300, 1.0, 0.0, 5e-324], [1.0, 0.002, 1, 1, 1, 1], 0.1, 1.0, "13", None)
 @given(
     losses=st.lists(LOSS, min_size=1, max_size=6),
     gaps=st.lists(st.floats(1e-3, 3), min_size=6, max_size=6),
@@ -230,7 +232,7 @@ LOSS = st.floats(0, 1) | st.floats(-12, 0).map(lambda power: 10.0**power)
 )
 def test_every_course_is_a_number_in_its_range(losses, gaps, rtt, rto, mean, start):
     times = np.cumsum([0.0, *gaps[: len(losses) - 1]])
-    if start is None and losses[0] < 1e-30:  # taken for 0
+    if start is None and losses[0] < 1e-307:  # no steady state, or one beyond numbers
         losses[0] = 1e-12
     moments = None if start is None else (start[0], start[0] ** 2 * start[1])
     end = times[-1] + 2.0
@@ -239,6 +241,36 @@ def test_every_course_is_a_number_in_its_range(losses, gaps, rtt, rto, mean, sta
     assert (found.in_timeout <= 1).all()
     assert (found.window >= 1 - 1e-9).all()
     assert found.time[0] == 0 and found.time[-1] == end and (np.diff(found.time) > 0).all()
+
+
+@pytest.mark.parametrize(
+    ("losses", "tolerance"),
+    [
+        ([0.001, 0.1, 0.01, 0.05], 1e-8),
+        ([0.01, 0.06, 0.0, 0.03], 1e-8),
+        ([1e-10, 1.0, 0.001, 1.0], 1e-4),  # stiff: w2 keeps its balance with a window of a hundred thousand
+        ([1e-12, 0.3, 0.01, 0.5], 1e-4),
+    ],
+)
+def test_equation_13_agrees_with_an_implicit_solver(losses, tolerance):
+    times, end, c1, gamma = [0.0, 1.0, 1.002, 3.0], 5.0, dynamics.C1, dynamics.GAMMA
+    found = BohacekDynamics(mean="13").trajectory(times, losses, rtt=R, rto=RTO, end=end, step=0.01)
+    y, begin = np.array([found.window[0], np.log(found.second_moment[0])]), 0.0
+    for until, delta in zip([t + R for t in times[1:]] + [end], losses, strict=True):
+
+        def slopes(_, y, delta=delta):
+            w, w2 = max(y[0], 1.0), np.exp(y[1])
+            fall = 2 * c1 / (c1**2 + gamma) ** 1.5 * delta / R * np.sqrt(w2)
+            growth = (1 - delta * w2 / 2) / R
+            return [growth if y[0] > 1 else max(growth, 0.0), 2 * w / R / w2 - fall]
+
+        inside = (found.time > begin) & (found.time <= until)
+        at, back = np.unique(np.append(found.time[inside], until), return_inverse=True)
+        known = solve_ivp(slopes, (begin, until), y, method="Radau", rtol=1e-10, atol=1e-10, t_eval=at)
+        expected = known.y.T[back][:-1]
+        np.testing.assert_allclose(found.window[inside], np.maximum(expected[:, 0], 1.0), rtol=tolerance)
+        np.testing.assert_allclose(found.second_moment[inside], np.exp(expected[:, 1]), rtol=tolerance)
+        y, begin = np.array([max(known.y[0, -1], 1.0), known.y[1, -1]]), until
 
 
 @pytest.mark.parametrize(
@@ -252,6 +284,10 @@ def test_every_course_is_a_number_in_its_range(losses, gaps, rtt, rto, mean, sta
         ({"end": -1}, "end of bohacek-dynamics must come after the first time, 0 s, got -1."),
         ({"step": 1e-9}, "bohacek-dynamics would take more than 10 million steps: choose a shorter end."),
         ({"losses": [0]}, "bohacek-dynamics needs start where the first loss probability is 0: no steady state."),
+        (
+            {"losses": [5e-324]},
+            "bohacek-dynamics needs start where the first loss probability is 5e-324: its window is beyond numbers.",
+        ),
         ({"start": (5, 20)}, "start of bohacek-dynamics must be a mean of at least 1 and a second moment not below"),
     ],
 )

@@ -51,6 +51,14 @@ def test_two_limited_rounds_are_no_limit() -> None:
     assert values(tables([flow_row()], [], rounds))["w_max"]["value"] is None
 
 
+def test_a_window_that_shrinks_in_a_recovery_is_no_limit() -> None:
+    """Data behind a hole fill the receiver's buffer; what it advertises then says nothing of the flow's limit."""
+    shrunk = [round_row(i, 0.1 * i, 0.1, flight=20.0, rwnd=8.0, limited=True, resent_segments=2) for i in range(4)]
+    assert values(tables([flow_row()], [], shrunk))["w_max"]["value"] is None
+    full = [round_row(4 + i, 0.4 + 0.1 * i, 0.1, flight=40.0, rwnd=40.0, limited=True) for i in range(3)]
+    assert 40.0 == values(tables([flow_row()], [], shrunk + full))["w_max"]["value"]
+
+
 def test_w_takes_recoveries_and_timeouts_but_not_the_timeout_out_of_a_recovery() -> None:
     events = [
         event_row("recovery", 1.0, flight=20.0),

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+import tcpfit
 from tcpfit.models import catalogue
 from tcpfit.ranking.applicability import CHECKS, NOT_RANKED, Facts, check_all, judge
+
+SAMPLES = Path(__file__).parents[2] / "sample-traces"
 
 GOOD = Facts(
     rounds=500,
@@ -57,6 +61,11 @@ def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
         ("cubic-growth", replace(GOOD, family="bbr", decrease=0.95), "kept 0.95 of its size at losses, as BBR does"),
         ("no-fast-recovery", GOOD, "kept 0.50 of its size at losses, where Tahoe"),
         ("loss-limited", replace(GOOD, loss_events=0), "no loss event in 500 steady rounds"),
+        (
+            "loss-limited",
+            replace(GOOD, marks=22, whole_loss_events=8),
+            "for 22 windows with congestion marks beside 8 loss events",
+        ),
         ("loss-limited", replace(GOOD, limited_share=0.9), "90% of the steady rounds"),
         ("loss-limited", replace(GOOD, idle_s=50), "50% of the time"),
         ("loss-limited", replace(GOOD, flatness=0.93, growth=0.8, standing=1.4), "filled its bottleneck"),
@@ -74,6 +83,19 @@ def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
 )
 def test_failed_checks_say_why(name: str, facts: Facts, words: str) -> None:
     assert words in check_all(facts)[name]
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+def test_losses_do_not_explain_a_sender_that_marks_slowed_down(end: str) -> None:
+    """22 of its 30 reductions answered marks: given the losses alone every Reno model is 70 to 97 % too fast."""
+    analysis = tcpfit.analyze(str(SAMPLES / f"ecn-marks-{end}.pcap.gz")).select([0])
+    assert ["none_applies"] == analysis.verdicts["state"].to_list()
+    assert "for 22 windows with congestion marks beside 8 loss events" in analysis.verdicts["text"][0]
+    assert not analysis.ranking["applicable"].any()
+
+
+def test_few_marks_beside_losses_do_not_matter() -> None:
+    assert "loss-limited" not in check_all(replace(GOOD, marks=5, whole_loss_events=50))
 
 
 def test_cubic_in_its_reno_friendly_region_grows_like_reno() -> None:

@@ -26,6 +26,7 @@ def test_models_that_predict_the_same_rate_are_as_good() -> None:
     found = compare(np.array([[0.2] * 4, [0.1] * 4, [np.nan] * 4]), EVEN, np.array([True, True, True]), seed=1)
     assert [True, True, False] == found.as_good(1, np.array([0.14, 0.1, 0.1])).tolist()
     assert [False, True, False] == found.as_good(1, np.array([0.2, 0.1, 0.1])).tolist()
+    assert [False, True, False] == found.tied(1).tolist()
 
 
 def test_a_model_that_misses_a_block_has_no_score() -> None:

@@ -105,7 +105,7 @@ pub fn options(data: &[u8]) {
         2,
     ];
     bytes.extend([0; 12]);
-    bytes.extend([((20 + area) / 4 << 4) as u8, 0x10, 1, 0, 0, 0, 0, 0]);
+    bytes.extend([(((20 + area) / 4) << 4) as u8, 0x10, 1, 0, 0, 0, 0, 0]);
     bytes.extend(&options[..area]);
     let kept = bytes.len() - usize::from(*cut).min(area + 4);
     let packet = Packet {

@@ -3,21 +3,59 @@ predictions.
 
 kind.py           what a kind of figure is
 drawing.py        the look in light and dark, data in compact form, files
+page.py           a figure as an HTML file
 thinning.py       points that cannot be told apart left out
 packets.py        the segments of a flow and what answered them
 causes.py         what an event looks like
 time_sequence.py  data, ACKs, SACK blocks and window over time, with every loss and resend by its cause
+window.py         flight, congestion window, receiver's window
+rtt.py            round-trip times
+rate.py           observed rate beside every model's
+losses.py         all events, a lane a kind
+intervals.py      segments between loss events
+shares.py         where the time went
+stalls.py         silences of the sender
 ranking.py        predicted over observed rate of every model
 predictions.py    models' predictions without a capture
 """
 
-from tcpfit.report.figures import ranking, time_sequence
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tcpfit.exceptions import InvalidParameter
+from tcpfit.report.figures import intervals, losses, ranking, rate, rtt, shares, stalls, time_sequence, window
 from tcpfit.report.figures.drawing import SUFFIXES, THEMES, ZOOM, config, render
 from tcpfit.report.figures.kind import Kind, NothingToDraw
 from tcpfit.report.figures.predictions import COLOURS, predictions
 
-KINDS: dict[str, Kind] = {module.KIND.name: module.KIND for module in (time_sequence, ranking)}
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+
+KINDS: dict[str, Kind] = {
+    module.KIND.name: module.KIND
+    for module in (time_sequence, window, rtt, rate, ranking, losses, intervals, shares, stalls)
+}
 """The figures of a flow by name, in the order in which a report shows them."""
+
+
+def draw(analysis: Analysis, kind: str, flow: int | None = None, *, theme: str = "light") -> Any:
+    """The chart of a kind, with its text alternative as `description`; of the largest flow if none is named.
+
+    Raises InvalidParameter for a kind, flow or theme that there is not, `NothingToDraw` where the flow has nothing of
+    the kind.
+    """
+    if kind not in KINDS:
+        raise InvalidParameter(f"{kind!r} is no kind of figure; the kinds are {', '.join(KINDS)}")
+    if flow is None:
+        largest = analysis.largest()
+        if not largest:
+            raise NothingToDraw(f"{analysis.path} has no TCP flow that carried data")
+        flow = largest[0]
+    chart = KINDS[kind].chart(analysis, flow, theme=theme)
+    chart.description = KINDS[kind].describe(analysis, flow)
+    return chart
+
 
 __all__ = [
     "COLOURS",
@@ -28,6 +66,7 @@ __all__ = [
     "Kind",
     "NothingToDraw",
     "config",
+    "draw",
     "predictions",
     "render",
 ]

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Packets:
     """Tables in the capture's order, `t` in seconds.
 
-    `data`: t, left, right, frame of every segment with payload; `acks`: t, acked, frame, window (null where the scale
-    is not known) of every packet of the other side with ACK; `sacks`: t, left, right, frame, repeated (a D-SACK,
-    RFC 2883) of every block.
+    `data`: t, left, right, frame, tsecr of every segment with payload. `acks`: t, acked, frame, tsval and window in
+    bytes (null where the scale is not known) of every packet of the other side with ACK. `sacks`: t, left, right,
+    frame, repeated (a D-SACK, RFC 2883) of every block.
     """
 
     data: pl.DataFrame
@@ -47,14 +47,14 @@ def packets(analysis: Analysis, flow: int) -> Packets:
 def _packets(analysis: Analysis, flow: int) -> Packets:
     row = flow_row(analysis, flow)
     table = traffic.labelled(analysis, [flow]).with_columns(t=(pl.col("time_ns") - start_ns(analysis)) / 1e9)
-    data = table.filter(pl.col("flow") == flow, pl.col("payload") > 0).select("t", "left", "right", "frame")
+    data = table.filter(pl.col("flow") == flow, pl.col("payload") > 0).select("t", "left", "right", "frame", "tsecr")
     heard = table.filter(
         pl.col("reverse") == flow, pl.col("acked").is_not_null(), (pl.col("flags") & traffic.RST) == 0
     ).with_columns(pl.col("acked").cum_max().alias("edge"))
     shift = row["window_scale_low"] if row["window_scale_low"] == row["window_scale_high"] else None
     scaled = pl.when((pl.col("flags") & traffic.SYN) != 0).then(0).otherwise(pl.lit(shift, pl.Int64))
     window = pl.col("window").cast(pl.Int64) * pl.lit(2, pl.Int64).pow(scaled)
-    acks = heard.select("t", "acked", "frame", window.alias("window"))
+    acks = heard.select("t", "acked", "frame", "tsval", window.alias("window"))
     return Packets(data, acks, _sacks(heard))
 
 

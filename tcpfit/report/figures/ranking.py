@@ -130,7 +130,7 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
     ]
     ratio = "format(exp(datum.{}), '.3~r')"
     known = (
-        alt.Chart(drawing.named("models", table))
+        drawing.source("models", table)
         .transform_filter("datum.ratio != null")
         .transform_calculate(
             at=f"clamp(datum.ratio, {-span:.4f}, {span:.4f})",
@@ -138,7 +138,7 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
             interval=f"datum.low == null ? '' : {ratio.format('low')} + ' to ' + {ratio.format('high')}",
         )
     )
-    everything = alt.Chart(drawing.named("models", table))
+    everything = drawing.source("models", table)
     zero = alt.Chart(alt.InlineData(values=[{"at": 0}])).mark_rule(color=drawing.GREY, strokeWidth=1.2).encode(x="at:Q")
     intervals = known.mark_rule(strokeWidth=2, clip=True).encode(x=alt.X("low:Q"), x2="high:Q", y=y, color=colour)
     points = known.mark_point(filled=True, size=75, opacity=1).encode(

@@ -33,7 +33,7 @@ def line(table: pl.DataFrame, x: str, y: str, most: int) -> pl.DataFrame:
     """Rows of a line over `x`, in its order: of each column of `x` the first, the last, the least and most of `y`."""
     if table.height <= most:
         return table
-    numbered = table.with_row_index("_row").with_columns(_column=_column(table, x, most // 4))
+    numbered = table.with_row_index("_row").with_columns(_column=_column(table, x, max(most // 4, 1)))
     kept = numbered.group_by("_column").agg(
         pl.col("_row").first().alias("first"),
         pl.col("_row").last().alias("last"),

@@ -15,7 +15,7 @@ from tcpfit.report.figures.packets import packets
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
 
-DATA, ACKS, WINDOW, SACKS = 700, 400, 160, 160
+DATA, ACKS, WINDOW, SACKS = 600, 320, 120, 120
 """Most points of each, besides the events, of which none is left out."""
 
 LINES = {
@@ -37,7 +37,7 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     if not seen.data.height and not seen.acks.height:
         raise NothingToDraw(f"flow {flow} of {analysis.path} has no segment in the span of time that was analysed")
     marks = causes.marks(analysis, flow)
-    plain = seen.data.filter(~pl.col("frame").is_in(marks["frame"].drop_nulls().implode()))
+    plain = seen.data.drop("tsecr").filter(~pl.col("frame").is_in(marks["frame"].drop_nulls().implode()))
     acks = seen.acks.with_columns(pl.col("acked").cum_max()) if seen.data.height else seen.acks
     edge = seen.acks.select("t", "frame", edge=pl.col("acked") + pl.col("window")).drop_nulls("edge")
     tables = {
@@ -74,16 +74,14 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
     names = [*drawn, *(cause.name for cause in found)]
     colours = [LINES[name][0] for name in drawn] + [cause.colour for cause in found]
     shapes = [LINES[name][1] for name in drawn] + [cause.shape for cause in found]
-    legend = alt.Legend(title=None, symbolStrokeWidth=1.8, orient="bottom", columns=5, symbolFillColor="transparent")
+    legend = drawing.legend()
     seen_as = alt.Color("cause:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
 
     def of(table: str, name: str) -> Any:
-        source = alt.Chart(drawing.named(table, tables[table]))
+        source = drawing.source(table, tables[table])
         return source.transform_calculate(cause=f"'{name}'", filter=drawing.FILTER)
 
-    def x(field: str = "t:Q") -> Any:
-        return alt.X(field, title="time since the start of the capture (s)", scale=alt.Scale(zero=False, nice=False))
-
+    x = drawing.time_axis(analysis, flow_row(analysis, flow))
     top = max(_most(tables[table][name]) for table, name in (("data", "right"), ("acks", "acked"), ("marks", "right")))
     edge = _most(tables["window"]["edge"])
     domain = alt.Scale(domainMax=1.05 * top) if edge > FAR * top else alt.Scale(nice=False)
@@ -99,7 +97,7 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
         layers.append(
             of("window", "window")
             .mark_line(interpolate="step-after", strokeDash=[6, 4], strokeWidth=1.3, clip=True)
-            .encode(x(), y("edge:Q"), seen_as)
+            .encode(x, y("edge:Q"), seen_as)
         )
     bars = (("data", "data", 1.6, "segments"), ("sacks", "SACK", 3.0, "SACK blocks"))
     for table, name, width, what in bars:
@@ -108,13 +106,13 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
             layers.append(
                 of(table, name)
                 .mark_rule(strokeWidth=width, clip=True)
-                .encode(x(), y("left:Q"), seen_as, y2="right:Q", tooltip=[frame, time, *span, more])
+                .encode(x, y("left:Q"), seen_as, y2="right:Q", tooltip=[frame, time, *span, more])
             )
     if tables["acks"].height:
         layers.append(
             of("acks", "acknowledged")
             .mark_line(interpolate="step-after", strokeWidth=1.3, clip=True)
-            .encode(x(), y("acked:Q"), seen_as)
+            .encode(x, y("acked:Q"), seen_as)
         )
     if found:
         tooltip = [
@@ -127,20 +125,19 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
             alt.Tooltip("rule:N"),
         ]
         layers.append(
-            alt.Chart(drawing.named("marks", tables["marks"]))
+            drawing.source("marks", tables["marks"])
             .transform_calculate(filter=drawing.FILTER, rule=causes.reasons(tables["marks"]))
             .mark_point(size=55, strokeWidth=1.6, opacity=1, clip=True)
             .encode(
-                x(),
+                x,
                 y("left:Q"),
                 seen_as,
                 alt.Shape("cause:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),
                 tooltip=tooltip,
             )
         )
-    layered = alt.layer(*layers).properties(width=drawing.WIDTH, height=drawing.HEIGHT)
     return drawing.finished(
-        layered.add_params(alt.selection_interval(name=drawing.ZOOM, bind="scales")),
+        drawing.layered(layers),
         tables,
         title=KIND.title,
         subtitle=subtitle(flow_row(analysis, flow)),

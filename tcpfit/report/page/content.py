@@ -52,8 +52,6 @@ class Section:
     sure: str
     cost: str
     verdict: str
-    state: str
-    doubts: list[str]
     key: list[dict[str, str]]
     parameters: list[dict[str, str]]
     models: list[dict[str, Any]]
@@ -110,14 +108,13 @@ def _row(flow: dict[str, Any], drawn: bool) -> Row:
         "flow": (str(flow["id"]), flow["id"]),
         "from": (ends[0], ends[0]),
         "to": (ends[1], ends[1]),
+        "held back by": (diagnosis["primary"] + ("" if share is None else f", {share:.0%}"), diagnosis["primary"]),
+        "goodput": (words.rate(goodput), goodput),
         "bytes": (words.size(counts["unique_bytes"]), counts["unique_bytes"]),
         "duration": (words.seconds(flow["duration_s"]), flow["duration_s"]),
-        "goodput": (words.rate(goodput), goodput),
-        "segments": (str(counts["data_segments"]), counts["data_segments"]),
         "lost": (sentences.lost(flow), counts["lost_segments"]),
         "p": (words.number(p), p),
         "RTT": (words.seconds(rtt), rtt),
-        "held back by": (diagnosis["primary"] + ("" if share is None else f", {share:.0%}"), diagnosis["primary"]),
         "models": (verdict, verdict),
     }
     return Row(flow["id"], drawn, cells, diagnosis["primary"], state)
@@ -140,8 +137,6 @@ def _section(found: Report, facts: dict[str, Any], start_ns: int) -> Section:
         sure=_sure(diagnosis.confidence, share),
         cost=diagnosed.cost_sentence(found),
         verdict=facts["verdict"]["text"],
-        state=STATES[facts["verdict"]["state"]][0],
-        doubts=sentences.doubts(facts["models"]),
         key=[row for name in KEY for row in parameters if row["name"] == name],
         parameters=parameters,
         models=[_model(model) for model in (*facts["models"], *facts["baselines"])],

@@ -54,11 +54,16 @@ def _picture(analysis: Analysis, flow: int, name: str) -> Picture:
         text, data = kind.describe(analysis, flow), kind.data(analysis, flow)
     except NothingToDraw as nothing:
         return Picture(name, kind.title, words.sentence(str(nothing).replace(f" of {analysis.path}", "")), None, [])
+    return Picture(name, kind.title, text, of_page(spec), _tables(data))
+
+
+def of_page(spec: dict[str, Any]) -> dict[str, Any]:
+    """A Vega-Lite specification as the page has it: without title and theme, its tables by column."""
     for part in ("title", "config", "usermeta", "$schema"):  # the heading and the page's theme stand for them
         spec.pop(part, None)
     spec["datasets"] = {name: _columns(table) for name, table in spec.get("datasets", {}).items()}
     _without_csv(spec)
-    return Picture(name, kind.title, text, spec, _tables(data))
+    return spec
 
 
 def _columns(table: str | list[dict[str, Any]]) -> dict[str, list[Any]]:

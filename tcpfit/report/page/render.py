@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 DRAWN = 20
 """Flows that have a section of their own where no number was asked for."""
 
-NUMBERS = ("flow", "bytes", "duration", "goodput", "segments", "lost", "p", "RTT")
+NUMBERS = ("flow", "goodput", "bytes", "duration", "lost", "p", "RTT")
 """Columns of the table of flows that are aligned right."""
 
 MISSING = "a report needs Jinja, Altair and vl-convert: pip install 'tcpfit[report]'"
@@ -89,23 +89,9 @@ def packed(text: str) -> str:
 
 
 def _put_together(page: Content, flows: int, figures: dict[int, Figures], data: str) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
-
-    templates = Environment(
-        loader=PackageLoader("tcpfit.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    templates.filters["sentence"] = words.sentence
-    drawn = any(each.packed for each in figures.values())
-    script = (
-        _file("page.js").replace("THEMES", json.dumps(_themes())) if drawn else _file("page.js").replace("THEMES", "{}")
-    )
-    html = templates.get_template("page.html").render(
-        version=tcpfit.__version__,
+    return put_together(
+        "page.html",
+        drawn=any(each.packed for each in figures.values()),
         name="standard input" if page.capture["path"] == "-" else PurePath(page.capture["path"]).name,
         facts=_facts(page.capture, flows),
         capture=page.capture,
@@ -121,10 +107,30 @@ def _put_together(page: Content, flows: int, figures: dict[int, Figures], data: 
         sections=page.sections,
         figures=figures,
         data=data,
+    )
+
+
+def put_together(template: str, *, drawn: bool, **values: Any) -> str:
+    """A page of that template as HTML, with the style, the script and, where something is `drawn`, the library."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+    from markupsafe import Markup
+
+    templates = Environment(
+        loader=PackageLoader("tcpfit.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["sentence"] = words.sentence
+    script = _file("page.js").replace("THEMES", json.dumps(_themes()) if drawn else "{}")
+    html = templates.get_template(template).render(
+        version=tcpfit.__version__,
         policy=_policy([script, _library()] if drawn else [script]),
         style=Markup(_file("page.css")),  # noqa: S704 files of this package
         script=Markup(script),  # noqa: S704
         library=packed(_library()) if drawn else "",
+        **values,
     )
     return html.encode("utf-8", "replace").decode()  # a path may hold bytes that are no text
 

@@ -149,11 +149,19 @@
       copied.width = Math.max(width, 280);
       copied.autosize = { type: "fit-x", contains: "padding" };
     }
+    narrowed(copied, Math.max(1, Math.floor(width / 150)));
     return copied;
   }
 
+  // Legends of no more columns than fit.
+  function narrowed(part, most) {
+    if (part === null || typeof part !== "object") return;
+    if (part.legend?.columns) part.legend.columns = Math.min(part.legend.columns, most);
+    for (const [key, inner] of Object.entries(part)) if (key !== "datasets") narrowed(inner, most);
+  }
+
   async function draw(chart) {
-    const flow = chart.closest(".flow");
+    const flow = chart.closest(".flow, #corpus");
     const [found] = await Promise.all([specsOf(flow), vega()]);
     const spec = found[chart.closest(".figure").dataset.kind];
     const width = chart.clientWidth;
@@ -163,6 +171,7 @@
       ast: true, // Vega's interpreter of expressions: the page's policy allows no eval
       config: themes[theme()],
       defaultStyle: false,
+      logLevel: 1, // of Vega: errors
       renderer: rowsOf(spec) > MANY ? "canvas" : "svg",
       tooltip: { disableDefaultStyle: true },
     });
@@ -189,15 +198,47 @@
     }
   }
 
+  // Heights of what stands between the chart's left and right edge, in pixels; of lines only where there is nothing else.
+  function heights(view) {
+    const found = { other: [], line: [] };
+    const walk = (part) => {
+      if (!part.items) return;
+      for (const item of part.items) {
+        if (part.marktype === "group") { walk(item); continue; }
+        if (part.marktype && part.role === "mark" && item.datum && item.x >= 0 && item.x <= view.width()) {
+          const which = part.marktype === "line" ? found.line : found.other;
+          for (const y of [item.y, item.y2]) if (Number.isFinite(y)) which.push(y);
+        } else if (!part.marktype) walk(item);
+      }
+    };
+    walk(view.scenegraph().root);
+    return found.other.length ? found.other : found.line;
+  }
+
+  // The time from low to high, and vertically what there is of it. Vega-Lite takes both axes or none.
+  async function zoom(view, [low, high]) {
+    const fields = Object.fromEntries(view.signal("zoom_tuple_fields").map(({ channel, field }) => [channel, field]));
+    const set = (domains) => {
+      for (const [channel, field] of Object.entries(fields)) view.signal(`zoom_${field}`, domains[channel]);
+      return view.runAsync();
+    };
+    const y = fields.y && view.scale("y").domain();
+    await set({ x: [low, high], y });
+    const there = fields.y ? heights(view).map((pixel) => view.scale("y").invert(pixel)) : [];
+    const [least, most] = there.reduce(([a, b], value) => [Math.min(a, value), Math.max(b, value)], [Infinity, -Infinity]);
+    if (least < most) await set({ x: [low, high], y: [least - 0.05 * (most - least), most + 0.05 * (most - least)] });
+  }
+
   // Wheel without a key scrolls the page as everywhere; with Ctrl or Shift it zooms. The buttons do it by keyboard.
   const STEPS = [["Zoom in", 0.5, 0], ["Zoom out", 2, 0], ["Earlier", 1, -0.5], ["Later", 1, 0.5]];
   function controls(chart) {
     const place = chart.parentElement.querySelector(".controls");
-    const zoomed = () => {
-      try { return drawn.get(chart).view.signal("zoom_tuple_fields").find((field) => field.channel === "x"); } catch { return null; }
-    };
+    let zooms = false;
+    try {
+      zooms = drawn.get(chart).view.signal("zoom_tuple_fields").some(({ channel }) => channel === "x");
+    } catch { /* a figure without this selection */ }
     const hint = document.createElement("span");
-    if (zoomed()) {
+    if (zooms) {
       chart.addEventListener("wheel", (event) => {
         if (!event.ctrlKey && !event.shiftKey && !event.metaKey) event.stopImmediatePropagation();
       }, { capture: true });
@@ -216,7 +257,7 @@
           const [low, high] = view.scale("x").domain().map(Number);
           const middle = (low + high) / 2 + shift * (high - low);
           const half = (factor * (high - low)) / 2;
-          await view.signal(`zoom_${zoomed().field}`, [middle - half, middle + half]).runAsync();
+          await zoom(view, [middle - half, middle + half]);
           const [from, to] = view.scale("x").domain();
           say(`Shown from ${from.toPrecision(4)} to ${to.toPrecision(4)} s`);
         });
@@ -243,6 +284,7 @@
     flow.addEventListener("toggle", () => look(flow));
     look(flow);
   }
+  all("#corpus .chart").forEach((chart) => sight.observe(chart));
 
   let resized;
   addEventListener("resize", () => {
@@ -269,7 +311,7 @@
 
   // --- print: what is open, drawn whole ---
   byId("print").addEventListener("click", async () => {
-    await Promise.all(all("details.flow[open] .chart").map(drawOnce));
+    await Promise.all(all("details.flow[open] .chart, #corpus .chart").map(drawOnce));
     print();
   });
   byId("theme").hidden = byId("print").hidden = false;

@@ -108,37 +108,54 @@ impl Pcap {
         self.link_type
     }
 
-    #[inline]
+    /// Makes sure that the next record is at hand; what is said otherwise.
+    #[cold]
+    #[inline(never)]
     pub fn step(&self, block: &mut Block) -> Step {
         let header = self.header;
         let bytes = block.peek(header);
-        let Some((fields, _)) = bytes.split_first_chunk().filter(|_| bytes.len() >= header) else {
+        let Some(fields) = bytes.first_chunk().filter(|_| bytes.len() >= header) else {
             return Step::short(bytes.len(), header, "record header");
         };
-        let variant = self.variant;
-        let words = variant.words(fields);
-        let [seconds, fraction, ..] = words;
-        let (captured, wire_len) = self.lengths(words);
+        let (captured, _) = self.lengths(self.variant.words(fields));
         if captured > MAX_RECORD {
             return Step::Damaged(format!(
                 "record length {captured} is beyond {MAX_RECORD}, the capture is damaged"
             ));
         }
+        let available = block.peek(header + captured).len();
+        match self.record(block) {
+            Some(record) => Step::Record(record),
+            None => Step::short(available - header, captured, "record"),
+        }
+    }
+
+    /// The next record, if all of it is at hand.
+    #[inline]
+    pub fn record(&self, block: &mut Block) -> Option<Record> {
+        let header = self.header;
+        let bytes = block.at_hand();
+        let fields = bytes.first_chunk()?;
+        let words = self.variant.words(fields);
+        let [seconds, fraction, ..] = words;
+        let (captured, wire_len) = self.lengths(words);
+        if captured > MAX_RECORD || header + captured > bytes.len() {
+            return None;
+        }
         let fraction = i64::from(fraction);
-        let nanoseconds = if variant.nanoseconds { fraction } else { fraction * 1000 };
+        let nanoseconds = if self.variant.nanoseconds {
+            fraction
+        } else {
+            fraction * 1000
+        };
         let time_ns = i64::from(seconds) * 1_000_000_000 + nanoseconds;
         let direction = match (header >= 24).then(|| bytes[22]) {
             Some(0) => Direction::Inbound,
             Some(4) => Direction::Outbound,
             _ => Direction::Unknown,
         };
-        let total = header + captured;
-        let available = block.peek(total).len();
-        if available < total {
-            return Step::short(available - header, captured, "record");
-        }
-        let at = block.consume(total);
-        Step::Record(Record {
+        let at = block.consume(header + captured);
+        Some(Record {
             time_ns,
             link_type: self.link_type,
             wire_len,

@@ -7,6 +7,7 @@ mod ipv4;
 mod ipv6;
 mod link;
 mod options;
+mod plain;
 mod skip;
 mod tcp;
 mod tunnel;
@@ -15,7 +16,7 @@ mod wlan;
 pub use fragments::Decoder;
 pub use skip::{Skip, SkipCounts};
 
-use crate::capture::{link_type, Packet};
+use crate::capture::Packet;
 use crate::segment::{Direction, Segment};
 use around::Around;
 
@@ -165,30 +166,15 @@ pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
 /// processor cannot forward many small stores to the wide loads of a copy. After `Err` the segment is meaningless.
 #[inline]
 pub fn decode_into(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
-    match plain(packet) {
-        Some(datagram) => tcp::segment(packet, packet.direction, &datagram, 0, segment),
-        None => any(packet, segment),
+    if plain::segment(packet, segment) {
+        return Ok(());
     }
+    layers(packet, segment)
 }
 
-/// TCP in IP in Ethernet and nothing around it: what most packets are, told without leaving the registers.
-#[inline(always)]
-fn plain<'a>(packet: &Packet<'a>) -> Option<Datagram<'a>> {
-    if packet.link_type != link_type::ETHERNET {
-        return None;
-    }
-    let (header, data) = packet.data.split_first_chunk::<{ ethernet::HEADER }>()?;
-    let left = Place::of_packet(packet).left(data);
-    let datagram = match be16(header, 12) {
-        ethernet::IPV4 => ipv4::datagram(data, left).ok()?,
-        ethernet::IPV6 => ipv6::fixed(data, left).ok()?,
-        _ => return None,
-    };
-    (datagram.protocol == protocol::TCP).then_some(datagram)
-}
-
+/// One layer after the other.
 #[inline(never)]
-fn any(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
+fn layers(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
     let mut direction = packet.direction;
     let network = link::network(packet, &mut direction)?;
     let datagram = whole(&network, Place::of_packet(packet))?;

@@ -12,6 +12,7 @@
 //! the receiver before. A second go-back pass without SACK or timestamps cannot be settled; then the counts are a range.
 
 use crate::events::loss_event::{Loss, LossEvents};
+use crate::flow::rare::Blank;
 use crate::flow::rounds::Rounds;
 use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit};
 use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
@@ -132,8 +133,16 @@ pub struct Context {
     pub one_way: bool,
 }
 
+impl Blank for Fates {
+    const BLANK: &'static Self = &Self::of(0);
+
+    fn new(flow: u32) -> Self {
+        Self::of(flow)
+    }
+}
+
 impl Fates {
-    pub fn new(flow: u32) -> Self {
+    const fn of(flow: u32) -> Self {
         Self {
             flow,
             waiting: VecDeque::new(),
@@ -218,6 +227,11 @@ impl Fates {
         self.to_answer.pop_front();
         self.answered += u32::from(counts);
         true
+    }
+
+    /// Needless copies wait for their answer.
+    pub fn expects_answers(&self) -> bool {
+        !self.to_answer.is_empty()
     }
 
     pub fn epoch_open(&self) -> bool {
@@ -316,21 +330,19 @@ impl Fates {
         delivered
     }
 
-    /// The flow ended with the unit outstanding.
+    /// The flow ended with the unit outstanding, of which there is more to say than that it was sent once.
     pub fn on_undelivered(&mut self, unit: Unit) {
-        if unit.resent.is_some() || !unit.first.seen {
-            self.waiting.push_back(Waiting {
-                delivered_ns: unit.last().time_ns,
-                unit,
-                filler: None,
-                filler_reason: Reason::Resent,
-                ack_frame: None,
-                dsacks: 0,
-                delivered: false,
-                head: false,
-                epoch: 0,
-            });
-        }
+        self.waiting.push_back(Waiting {
+            delivered_ns: unit.last().time_ns,
+            unit,
+            filler: None,
+            filler_reason: Reason::Resent,
+            ack_frame: None,
+            dsacks: 0,
+            delivered: false,
+            head: false,
+            epoch: 0,
+        });
     }
 
     /// A waiting transmission, by its order.

@@ -70,7 +70,7 @@ struct Open {
 }
 
 impl LossEvents {
-    pub fn new(flow: u32) -> Self {
+    pub const fn new(flow: u32) -> Self {
         Self {
             flow,
             open: None,

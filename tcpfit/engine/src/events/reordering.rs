@@ -10,6 +10,7 @@
 //! ACKs, and without SACK those behind the first of a hole that were not sent again.
 
 use crate::events::fate::least_ns;
+use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Unit};
 use crate::flow::sender::{Ack, Sender};
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
@@ -72,8 +73,16 @@ struct Open {
     depth: u32,
 }
 
+impl Blank for Reordering {
+    const BLANK: &'static Self = &Self::of(0);
+
+    fn new(flow: u32) -> Self {
+        Self::of(flow)
+    }
+}
+
 impl Reordering {
-    pub fn new(flow: u32) -> Self {
+    const fn of(flow: u32) -> Self {
         Self {
             flow,
             open: None,

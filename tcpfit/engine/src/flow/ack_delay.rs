@@ -7,6 +7,7 @@
 //!
 //! Not seen: a queue that grows between two losses of a flow without timestamps.
 
+use crate::flow::rare::Blank;
 use crate::flow::sender::Ack;
 use crate::flow::sequence::before;
 use std::collections::VecDeque;
@@ -52,7 +53,7 @@ impl Answer {
 }
 
 /// The receiver's left edge as it leaves the capture point.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Edge {
     at: u64,
     first_ns: i64,
@@ -60,7 +61,7 @@ struct Edge {
     third_ns: Option<i64>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct AckDelay {
     queue: VecDeque<UnderWay>,
     edge: Edge,
@@ -72,7 +73,28 @@ pub struct AckDelay {
     pub least_ns: i64,
 }
 
+impl Blank for AckDelay {
+    const BLANK: &'static Self = &Self::NONE;
+
+    fn new(_flow: u32) -> Self {
+        Self::NONE
+    }
+}
+
 impl AckDelay {
+    const NONE: Self = Self {
+        queue: VecDeque::new(),
+        edge: Edge {
+            at: 0,
+            first_ns: 0,
+            copies: 0,
+            third_ns: None,
+        },
+        earlier: VecDeque::new(),
+        way_ns: 0,
+        least_ns: 0,
+    };
+
     /// The way as the handshake showed it; a clock that jumped shows none.
     pub fn set_way(&mut self, way_s: f64) {
         if way_s < LONGEST_WAY_S {

@@ -5,6 +5,7 @@ use crate::flow::ack_delay::AckDelay;
 use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, CAPTURE_COPY_NS};
 use crate::flow::direction::{smss_of, EarlyAcks, Flow};
+use crate::flow::rare::Rare;
 use crate::flow::sender::Sender;
 use crate::flow::sequence::Unwrap;
 use crate::flow::stamp_clock::StampClock;
@@ -38,6 +39,9 @@ impl Numbers {
         self.next_flow - 1
     }
 }
+
+/// Address and port.
+pub type Name = (Address, u16);
 
 #[derive(Default)]
 struct End {
@@ -73,6 +77,13 @@ struct End {
 }
 
 impl End {
+    /// 0 if that is its name. In words, as addresses are written, for the processor to have them at once.
+    #[inline]
+    fn differs(&self, (address, port): Name) -> u64 {
+        let bits = u128::from_ne_bytes(self.address) ^ u128::from_ne_bytes(address);
+        bits as u64 | (bits >> 64) as u64 | u64::from(self.port ^ port)
+    }
+
     /// Remembers the identification of a packet before the flow begins: the counter runs through the handshake.
     fn before_data(&mut self, segment: &Segment) {
         if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
@@ -168,7 +179,7 @@ impl Connection {
     /// The end that sent a segment of this connection.
     #[inline]
     pub fn end_of(&self, segment: &Segment) -> usize {
-        usize::from(!(segment.sport == self.ends[0].port && segment.src == self.ends[0].address))
+        usize::from(self.ends[0].differs((segment.src, segment.sport)) != 0)
     }
 
     /// The segment is between the connection's two ends, in the same VLANs and tunnels.
@@ -179,15 +190,22 @@ impl Connection {
 
     #[inline]
     fn is_between(&self, segment: &Segment) -> bool {
+        // no branch on the direction: nobody can predict it
         let from = self.end_of(segment);
-        let (src, dst) = (&self.ends[from], &self.ends[1 - from]);
-        (src.port, dst.port) == (segment.sport, segment.dport)
-            && src.address == segment.src
-            && dst.address == segment.dst
+        let src = self.ends[from].differs((segment.src, segment.sport));
+        src | self.ends[1 - from].differs((segment.dst, segment.dport)) == 0
+    }
+
+    /// The connection has closed: few packets will come, if any, so that what it holds in reserve is given back.
+    pub fn linger(&mut self) {
+        self.lingers = true;
+        for flow in self.ends.iter_mut().filter_map(|end| end.direction.as_mut()) {
+            flow.sender.shrink();
+        }
     }
 
     /// Address and port of each end.
-    pub fn names(&self) -> [(Address, u16); 2] {
+    pub fn names(&self) -> [Name; 2] {
         [0, 1].map(|end: usize| (self.ends[end].address, self.ends[end].port))
     }
 
@@ -470,7 +488,7 @@ impl Connection {
         for id in self.ends[end].early_ids.into_iter().flatten() {
             arrivals.on_other(Some(id));
         }
-        let mut acks = AckDelay::default();
+        let mut acks: Rare<AckDelay> = Rare::new(number);
         if vantage != Vantage::Sender {
             acks.set_way(position.halves_s[end].unwrap_or(0.0));
         }

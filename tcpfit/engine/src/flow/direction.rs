@@ -3,6 +3,7 @@
 use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::arrivals::{Arrivals, Passing};
+use crate::flow::rare::Rare;
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::window_scale::WindowScale;
@@ -22,7 +23,8 @@ const FIN_COPY_NS: i64 = 10_000_000;
 pub struct Flow {
     pub sender: Sender,
     pub arrivals: Arrivals,
-    pub acks: AckDelay,
+    /// At the sender an ACK is there as it passes.
+    pub acks: Rare<AckDelay>,
     pub first_ns: i64,
     pub last_ns: i64,
     pub offload: bool,
@@ -321,8 +323,10 @@ impl Flow {
     }
 
     pub fn finish(&mut self, sink: &mut dyn Sink) {
-        for ack in self.acks.drain().collect::<Vec<_>>() {
-            self.sender.on_ack(&ack, sink);
+        if let Some(acks) = self.acks.changed() {
+            for ack in acks.drain() {
+                self.sender.on_ack(&ack, sink);
+            }
         }
         self.end_zero_window(self.last_ns, None, sink);
         self.sender.finish(sink);

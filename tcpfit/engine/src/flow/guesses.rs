@@ -151,7 +151,9 @@ impl Sender {
     /// The capture has no data up to `left`: nothing is known of them.
     pub fn skip_to(&mut self, left: u64) {
         while let Some(unit) = self.board.units.pop_front() {
-            self.fates.on_undelivered(unit);
+            if !unit.is_plain() {
+                self.fates.on_undelivered(unit);
+            }
         }
         self.outstanding = 0;
         self.sacked = 0;

@@ -7,6 +7,7 @@ pub mod connection;
 pub mod direction;
 pub mod guesses;
 pub mod ip_id;
+pub mod rare;
 pub mod rounds;
 pub mod rtt;
 pub mod scoreboard;

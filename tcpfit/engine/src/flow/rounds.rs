@@ -200,6 +200,10 @@ impl Rounds {
         row.limited = row.rwnd.is_some_and(|w| row.flight + LIMIT_MARGIN >= w);
         self.limited += u64::from(row.limited);
         self.count += 1;
+        if self.waiting.capacity() == 0 {
+            // most flows never have more of them waiting
+            self.waiting.reserve_exact(2);
+        }
         self.waiting.push_back(row);
     }
 

@@ -200,7 +200,8 @@ impl Rtt {
     pub fn quantile_s(&self, share: f64) -> Option<f64> {
         let target = (share * self.samples as f64).ceil() as u64;
         if self.samples as usize <= FEW {
-            let mut few = self.few[..self.samples as usize].to_vec();
+            let mut few = self.few;
+            let few = &mut few[..self.samples as usize];
             few.sort_by(f64::total_cmp);
             return few.get((target as usize).saturating_sub(1)).copied();
         }

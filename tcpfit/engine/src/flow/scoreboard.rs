@@ -54,6 +54,11 @@ impl Unit {
         self.resent.as_ref().and_then(|r| r.last()).unwrap_or(&self.first)
     }
 
+    /// It was sent once and passed the capture point: nothing but time decides on it.
+    pub fn is_plain(&self) -> bool {
+        self.resent.is_none() && self.first.seen
+    }
+
     /// Some transmission of it passed the capture point.
     pub fn seen(&self) -> bool {
         self.first.seen || self.resent.as_ref().is_some_and(|r| r.iter().any(|t| t.seen))

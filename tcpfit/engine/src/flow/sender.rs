@@ -8,6 +8,7 @@ use crate::events::cause::{Episodes, DUPTHRESH};
 use crate::events::fate::{least_ns, Fates};
 use crate::events::marks::{Echo, Marks, State};
 use crate::events::reordering::Reordering;
+use crate::flow::rare::Rare;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
 use crate::flow::scoreboard::{segments, Covered, Scoreboard, Transmission, Unit};
@@ -48,6 +49,9 @@ pub struct Ack {
     /// AE, CWR and ECE.
     pub ace: u8,
 }
+
+/// SACK blocks, and how many there are.
+type Blocks = ([(u64, u64); 4], u8);
 
 impl Ack {
     /// What it says of marks; `progress` as in `Echo`.
@@ -131,7 +135,7 @@ pub struct Sender {
     /// More was outstanding than is followed.
     pub overfull: bool,
     /// SACK blocks of the last ACK, if it had any.
-    last_sack: Option<Box<([(u64, u64); 4], u8)>>,
+    last_sack: Option<Box<Blocks>>,
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
     /// when all holes are filled came from copies of data that had arrived before.
     pub unexplained_acks: u32,
@@ -146,9 +150,9 @@ pub struct Sender {
     /// Window of the last ACK, in bytes.
     pub window: Option<u64>,
     pub episodes: Episodes,
-    pub fates: Fates,
+    pub fates: Rare<Fates>,
     pub rounds: Rounds,
-    pub reordering: Reordering,
+    pub reordering: Rare<Reordering>,
     pub marks: Marks,
     pub totals: Totals,
     clock_ns: i64,
@@ -206,12 +210,19 @@ impl Sender {
             delivered_order: 0,
             window: None,
             episodes: Episodes::default(),
-            fates: Fates::new(flow),
+            fates: Rare::new(flow),
             rounds: Rounds::new(flow),
-            reordering: Reordering::new(flow),
+            reordering: Rare::new(flow),
             marks: Marks::new(flow),
             totals: Totals::default(),
             clock_ns: 0,
+        }
+    }
+
+    /// Gives back what is held in reserve.
+    pub fn shrink(&mut self) {
+        if self.board.units.is_empty() {
+            self.board = Scoreboard::default();
         }
     }
 
@@ -375,7 +386,7 @@ impl Sender {
             self.outstanding = self
                 .outstanding
                 .saturating_sub(segments(unit.right - unit.left, self.smss));
-            if unit.resent.is_some() || !unit.first.seen {
+            if !unit.is_plain() {
                 self.fates.on_undelivered(unit);
                 self.settle(sent.time_ns, sink);
             }
@@ -454,7 +465,9 @@ impl Sender {
             }
             // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
             let update = ack.window > self.window.map(|w| 2 * w);
-            if !update && !self.sack && !self.fates.is_answer(ack.time_ns, self.rtt.srtt_s) {
+            let (now_ns, srtt_s) = (ack.time_ns, self.rtt.srtt_s);
+            let mut answer = || self.fates.expects_answers() && self.fates.is_answer(now_ns, srtt_s);
+            if !update && !self.sack && !answer() {
                 self.unexplained_acks += 1;
                 self.held_to = self.nxt;
                 self.held_ns = ack.time_ns;
@@ -702,13 +715,21 @@ impl Sender {
     pub fn finish(&mut self, sink: &mut dyn Sink) {
         self.close_episode(self.last_sent_ns.max(self.last_ack_ns), false, sink);
         let old = self.unexplained_acks.saturating_sub(self.duplicate_acks);
-        self.fates.close_epoch(if self.sack { 0 } else { old }, self.smss);
+        if let Some(fates) = self.fates.changed() {
+            fates.close_epoch(if self.sack { 0 } else { old }, self.smss);
+        }
         while let Some(unit) = self.board.units.pop_front() {
-            self.fates.on_undelivered(unit);
+            if !unit.is_plain() {
+                self.fates.on_undelivered(unit);
+            }
         }
         self.settle(i64::MAX, sink);
-        self.fates.finish(sink);
-        self.reordering.close(sink);
+        if let Some(fates) = self.fates.changed() {
+            fates.finish(sink);
+        }
+        if let Some(reordering) = self.reordering.changed() {
+            reordering.close(sink);
+        }
         self.marks.close(sink);
         self.rounds.finish(self.episodes.phase, sink);
     }

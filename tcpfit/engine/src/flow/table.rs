@@ -1,13 +1,13 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
-use crate::flow::connection::{Connection, Numbers};
+use crate::flow::connection::{Connection, Name, Numbers};
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 use foldhash::fast::RandomState;
 use hashbrown::{HashMap, HashTable};
 use std::collections::VecDeque;
-use std::hash::{BuildHasher, Hasher};
+use std::hash::BuildHasher;
 
 /// A closed connection stays this long for late copies of its last segments (RFC 9293's 2 MSL is longer than needed here).
 const LINGER_NS: i64 = 10_000_000_000;
@@ -62,6 +62,41 @@ impl Entry {
     }
 }
 
+/// Hashes the ends of a connection, seeded because captures are untrusted input: a folded multiplication an end, as in
+/// foldhash, and their sum, so that both directions have one hash and nothing asks which it is.
+struct Seed([u64; 3]);
+
+impl Default for Seed {
+    fn default() -> Self {
+        let random = RandomState::default();
+        Self([0, 1, 2].map(|n: u64| random.hash_one(n)))
+    }
+}
+
+impl Seed {
+    #[inline]
+    fn hash(&self, a: Name, b: Name, around: u32) -> u32 {
+        let sum = self
+            .end(a)
+            .wrapping_add(self.end(b))
+            .wrapping_add(u64::from(around) << 32);
+        fold(sum ^ self.0[2], self.0[0] | 1) as u32
+    }
+
+    #[inline]
+    fn end(&self, (address, port): Name) -> u64 {
+        let address = u128::from_ne_bytes(address);
+        let (low, high) = (address as u64, (address >> 64) as u64);
+        fold(low ^ self.0[0] ^ u64::from(port) << 48, high ^ self.0[1])
+    }
+}
+
+#[inline]
+fn fold(a: u64, b: u64) -> u64 {
+    let product = u128::from(a) * u128::from(b);
+    product as u64 ^ (product >> 64) as u64
+}
+
 /// What connections have shown of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
@@ -96,8 +131,7 @@ pub struct Tracker {
     slots: Vec<Option<Box<Connection>>>,
     free: Vec<u32>,
     index: HashTable<Entry>,
-    // seeded: captures are untrusted input
-    seed: RandomState,
+    seed: Seed,
     /// Slot of the last segment's connection: segments come in trains.
     latest: u32,
     closing: VecDeque<Closing>,
@@ -163,7 +197,7 @@ impl Tracker {
             slots: Vec::new(),
             free: Vec::new(),
             index: HashTable::new(),
-            seed: RandomState::default(),
+            seed: Seed::default(),
             latest: 0,
             closing: VecDeque::new(),
             hosts: Hosts::default(),
@@ -266,7 +300,7 @@ impl Tracker {
         let Some(connection) = self.slots[slot as usize].as_mut() else {
             return;
         };
-        connection.lingers = true;
+        connection.linger();
         for end in 0..2 {
             if let Some(host) = connection.hosts[end].map(|number| &mut self.hosts.list[number as usize]) {
                 host.local += u32::from(connection.local_end() == Some(end));
@@ -293,7 +327,9 @@ impl Tracker {
         }
         let waits = |entry: &Entry| self.connection(entry.slot).is_some_and(|c| c.lacks(segment));
         let slot = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
-            let hash = self.hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
+            let hash = self
+                .seed
+                .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
             let same = |entry: &Entry| entry.hash == hash && waits(entry);
             self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
         })?;
@@ -304,7 +340,7 @@ impl Tracker {
 
     /// The table's entry under the segment's name.
     fn enter(&mut self, slot: u32, segment: &Segment) {
-        let hash = self.hash(
+        let hash = self.seed.hash(
             (segment.src, segment.sport),
             (segment.dst, segment.dport),
             segment.around,
@@ -325,26 +361,13 @@ impl Tracker {
         if joins(self.latest) {
             return Some(self.latest);
         }
-        let hash = self.hash(
+        let hash = self.seed.hash(
             (segment.src, segment.sport),
             (segment.dst, segment.dport),
             segment.around,
         );
         let same = |entry: &Entry| entry.hash == hash && joins(entry.slot);
         self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
-    }
-
-    /// The same for both directions.
-    #[inline]
-    fn hash(&self, a: (Address, u16), b: (Address, u16), around: u32) -> u32 {
-        let number = |(address, port)| (u128::from_ne_bytes(address), port);
-        let (a, b) = (number(a), number(b));
-        let (low, high) = if a <= b { (a, b) } else { (b, a) };
-        let mut hasher = self.seed.build_hasher();
-        hasher.write_u128(low.0);
-        hasher.write_u128(high.0);
-        hasher.write_u64(u64::from(around) << 32 | u64::from(low.1) << 16 | u64::from(high.1));
-        hasher.finish() as u32
     }
 
     fn open(&mut self, segment: &Segment) -> u32 {
@@ -384,7 +407,7 @@ impl Tracker {
         connection.finish(&mut self.numbers, sink);
         let [a, b] = connection.names();
         for around in [Some(connection.around), connection.alias].into_iter().flatten() {
-            let hash = self.hash(a, b, around);
+            let hash = self.seed.hash(a, b, around);
             if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
                 entry.remove();
             }
@@ -408,8 +431,8 @@ impl Tracker {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
         let mut idle: Vec<(u32, u32)> = Vec::new();
         for (slot, connection) in (0..).zip(&self.slots) {
-            let is_idle = |c: &&Box<Connection>| c.last_ns.saturating_add(IDLE_NS) < now_ns;
-            if let Some(connection) = connection.as_ref().filter(is_idle) {
+            let is_idle = |c: &&Connection| c.last_ns.saturating_add(IDLE_NS) < now_ns;
+            if let Some(connection) = connection.as_deref().filter(is_idle) {
                 idle.push((connection.number, slot));
             }
         }

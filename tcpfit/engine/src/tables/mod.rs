@@ -49,8 +49,8 @@ pub struct Tables {
     pub warnings: Vec<String>,
 }
 
-/// Flows whose rows become columns together, as soon as the last of them is over: then the others need no room.
-const PART: usize = 4096;
+/// Flows whose rows become columns together, as soon as the last of them is over: so many rows fit the cache.
+const PART: usize = 1024;
 
 /// Collects rows; the tracker settles them in no particular order.
 #[derive(Default)]

@@ -1,0 +1,236 @@
+"""Round-trip times over time: samples, those that a delayed ACK made long, the least of each stretch, the handshake's.
+
+**Samples**: from a data segment to the ACK of its last byte, one a cumulative ACK. None where the ACK covers bytes
+that were sent more than once (Karn; RFC 6298, 3): such an ACK may have waited for the resend. Away from
+the sender that is the receiver's side of the round trip only; the sender's side, from an ACK to the first data that
+echo its timestamp (RFC 7323), is then drawn beside it.
+**Delayed ACKs**: an ACK of less than two full segments, 30 to 500 ms above the least sample near it (RFC 9293, 3.8.6.3;
+hosts wait 40 ms and more): its receiver waited for a second segment.
+**Rounds**: `rounds.rtt_s`, the round trip as the engine sees it, both sides together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from tcpfit.parameters.intervals import Floats
+from tcpfit.report import words
+from tcpfit.report.figures import drawing, thinning
+from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle
+from tcpfit.report.figures.packets import Packets, packets
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+
+SAMPLES, ROUNDS, STRETCHES = 600, 200, 40
+"""Most samples drawn, most rounds, and the stretches of time that have a least sample each."""
+
+RARE = 150
+"""Samples that are kept of those that look alike, however few they are among all."""
+
+DELAY_S = (0.030, 0.5)
+"""What a delayed ACK adds."""
+
+NEAR = 16
+"""Samples either side among which the least is sought."""
+
+SIDES = {
+    "data to ACK": (drawing.BLUE, "circle"),
+    "the ACK was delayed": (drawing.ORANGE, "triangle-up"),
+    "ACK to data": (drawing.TEAL, "diamond"),
+}
+LINES = {
+    "mean of a round": (drawing.INDIGO, "M-1.5,0H1.5"),
+    "least of a stretch": (drawing.GREEN, "M-1.5,.6H0V-.6H1.5"),
+    "handshake": (drawing.MAGENTA, "M-1.5,0H-.8M-.35,0H.35M.8,0H1.5"),
+}
+
+
+def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
+    """`samples` (t of the answer, ms, what, frame of the answer, of: the frame that it answers), `rounds` (t, ms),
+    `least` (t, ms) and `handshake` (ms, a row or none); times in s from the start of the capture."""
+    row, seen = flow_row(analysis, flow), packets(analysis, flow)
+    answers = _answers(seen, int(row["smss_bytes"] or 1))
+    both = [answers.with_columns(pl.col("ms") * 1e3)]
+    if row["vantage"] != "sender":
+        both.append(_echoes(seen).with_columns(pl.col("ms") * 1e3))
+    rounds = (
+        analysis.rounds.filter(pl.col("flow") == flow, pl.col("rtt_s").is_not_null())
+        .sort("round")
+        .select(t=(pl.col("start_ns") - start_ns(analysis)) / 1e9, ms=pl.col("rtt_s") * 1e3)
+    )
+    if not any(table.height for table in both) and rounds.is_empty():
+        raise NothingToDraw(f"flow {flow} of {analysis.path} shows no round trip: no data with the ACK of it")
+    whole = both[0] if row["vantage"] == "sender" else rounds
+    least = _least(whole, (row["first_ns"] - start_ns(analysis)) / 1e9, (row["last_ns"] - start_ns(analysis)) / 1e9)
+    handshake = row["handshake_rtt_s"]
+    tables = {
+        "samples": _thinned(pl.concat(both)),
+        "rounds": thinning.line(rounds, "t", "ms", ROUNDS),
+        "least": least,
+        "handshake": pl.DataFrame({"ms": [] if handshake is None else [1e3 * handshake]}, schema={"ms": pl.Float64}),
+    }
+    places = drawing.time_decimals((row["last_ns"] - row["first_ns"]) / 1e9)
+    return {
+        name: drawing.rounded(table, {key: n for key, n in (("t", places), ("ms", 3)) if key in table.columns})
+        for name, table in tables.items()
+    }
+
+
+SAMPLE = pl.Schema({"t": pl.Float64(), "ms": pl.Float64(), "what": pl.String(), "frame": pl.Int64(), "of": pl.Int64()})
+
+
+def _answers(seen: Packets, smss: int) -> pl.DataFrame:
+    """A sample a cumulative ACK, in seconds under `ms`."""
+    sent = {name: seen.data[name].to_numpy() for name in ("t", "left", "right", "frame")}
+    acks = thinning.steps(seen.acks.with_columns(pl.col("acked").cum_max()), "acked")
+    if not len(sent["t"]) or not acks.height:
+        return pl.DataFrame(schema=SAMPLE)
+    highest = np.maximum.accumulate(sent["right"])
+    above = np.concatenate(([np.iinfo(np.int64).min], highest[:-1]))
+    new = sent["left"] >= above  # neither sent before nor below something that was
+    resent = np.sort(sent["left"][~new])
+    order = np.flatnonzero(new)
+    right, when = sent["right"][order], sent["t"][order]
+    edge, at = acks["acked"].to_numpy(), acks["t"].to_numpy()
+    before = np.concatenate(([edge[0] if edge[0] <= right[0] else 0], edge[:-1]))
+    last = np.searchsorted(right, edge, "right") - 1  # the last segment that the ACK covers
+    covers = (
+        (last >= 0) & (edge > before) & (right[np.maximum(last, 0)] > before) & (right[np.maximum(last, 0)] == edge)
+    )
+    karn = np.searchsorted(resent, edge, "left") == np.searchsorted(resent, before, "left")
+    took = at - when[np.maximum(last, 0)]
+    good = covers & karn & (took >= 0)
+    if not good.any():
+        return pl.DataFrame(schema=SAMPLE)
+    took, lone = took[good], (edge - before)[good] < 2 * smss
+    waited = took - _near(took)
+    delayed = lone & (waited >= DELAY_S[0]) & (waited <= DELAY_S[1])
+    what = np.where(delayed, "the ACK was delayed", "data to ACK")
+    return pl.DataFrame(
+        {
+            "t": at[good],
+            "ms": took,
+            "what": what.tolist(),
+            "frame": acks["frame"].to_numpy()[good].astype(np.int64),
+            "of": sent["frame"][order][last[good]].astype(np.int64),
+        },
+        schema=SAMPLE,
+    )
+
+
+def _near(values: Floats) -> Floats:
+    """The least value among the neighbours of each."""
+    padded = np.concatenate((np.full(NEAR, np.inf), values, np.full(NEAR, np.inf)))
+    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * NEAR + 1)
+    least: Floats = windows.min(axis=1)
+    return least
+
+
+def _echoes(seen: Packets) -> pl.DataFrame:
+    """From the first ACK with a timestamp to the first data that echo it, in seconds under `ms`."""
+    acks = seen.acks.filter(pl.col("tsval").is_not_null()).unique("tsval", keep="first", maintain_order=True)
+    echoes = seen.data.filter(pl.col("tsecr").is_not_null()).unique("tsecr", keep="first", maintain_order=True)
+    joined = acks.select("tsval", begun="t", of="frame").join(
+        echoes.select("t", "frame", tsval="tsecr"), on="tsval", how="inner", maintain_order="right"
+    )
+    return (
+        joined.with_columns(ms=pl.col("t") - pl.col("begun"), what=pl.lit("ACK to data"))
+        .filter(pl.col("ms") > 0)
+        .select(pl.col(name).cast(dtype) for name, dtype in SAMPLE.items())
+    )
+
+
+def _thinned(table: pl.DataFrame) -> pl.DataFrame:
+    parts = [thinning.line(part, "t", "ms", max(SAMPLES * part.height // table.height, RARE)) for part in _sides(table)]
+    return pl.concat(parts).sort("t", maintain_order=True) if parts else table
+
+
+def _sides(table: pl.DataFrame) -> list[pl.DataFrame]:
+    return table.partition_by("what", maintain_order=True)
+
+
+def _least(samples: pl.DataFrame, begin: float, end: float) -> pl.DataFrame:
+    """The least of each stretch, at the stretch's beginning and end."""
+    width = max(end - begin, 1e-9) / STRETCHES
+    number = ((pl.col("t") - begin) / width).floor().clip(0, STRETCHES - 1)
+    least = samples.group_by(number.alias("n"), maintain_order=True).agg(pl.col("ms").min()).sort("n")
+    ends = least.select(t=begin + pl.col("n") * width, ms="ms")
+    if ends.is_empty():
+        return ends
+    return pl.concat([ends, pl.DataFrame({"t": [end], "ms": [ends["ms"][-1]]})])
+
+
+def describe(analysis: Analysis, flow: int) -> str:
+    """Least, middle and mean round trip, the handshake's, and how many samples a delayed ACK made long."""
+    row, seen = flow_row(analysis, flow), packets(analysis, flow)
+    data(analysis, flow)
+    answers = _answers(seen, int(row["smss_bytes"] or 1))
+    delayed = answers.filter(pl.col("what") == "the ACK was delayed").height
+    text = f"Round-trip times: {words.plural(answers.height, 'sample')} from data to ACK"
+    if answers.height:
+        took = answers["ms"].to_numpy()
+        text += f", least {words.seconds(float(took.min()))}, middle {words.seconds(float(np.median(took)))}"
+        text += f", most {words.seconds(float(took.max()))}; {delayed} of them made long by a delayed ACK"
+    if row["rtt_mean_s"] is not None:
+        text += f"; mean as the sender sees it {words.seconds(row['rtt_mean_s'])}"
+    if row["handshake_rtt_s"] is not None:
+        text += f"; handshake {words.seconds(row['handshake_rtt_s'])}"
+    return f"{text}."
+
+
+def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
+    """A symbol a sample, lines of the rounds' means and of the least samples, a dashed line for the handshake."""
+    alt = drawing.altair()
+    row, tables = flow_row(analysis, flow), data(analysis, flow)
+    there = set(tables["samples"]["what"])
+    sides = [name for name in SIDES if name in there]
+    by_line = zip(LINES, ("rounds", "least", "handshake"), strict=True)
+    lines = {name: table for name, table in by_line if tables[table].height}
+    names = [*sides, *lines]
+    colours, shapes = ([SIDES[name][n] for name in sides] + [LINES[name][n] for name in lines] for n in (0, 1))
+    legend = drawing.legend(3)
+    colour = alt.Color("what:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
+    shape = alt.Shape("what:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
+    x = drawing.time_axis(analysis, row)
+    tops = [table["ms"].to_numpy().max() for table in tables.values() if table.height]
+    y = alt.Y("ms:Q", title="round-trip time (ms)", scale=alt.Scale(domain=[0, 1.06 * float(max(tops))], nice=False))
+    layers = []
+    looks: dict[str, dict[str, Any]] = {
+        "rounds": {"strokeWidth": 1.2, "opacity": 0.6},
+        "least": {"strokeWidth": 2, "interpolate": "step-after"},
+    }
+    for name, table in lines.items():
+        line = drawing.source(table, tables[table]).transform_calculate(what=f"'{name}'")
+        if table == "handshake":
+            layers.append(line.mark_rule(strokeDash=[6, 4], strokeWidth=1.5, clip=True).encode(y, colour))
+        else:
+            layers.append(line.mark_line(clip=True, **looks[table]).encode(x, y, colour))
+    if tables["samples"].height:
+        tooltip = [
+            alt.Tooltip("what:N"),
+            alt.Tooltip("ms:Q"),
+            alt.Tooltip("t:Q", title="time (s)"),
+            alt.Tooltip("frame:Q"),
+            alt.Tooltip("of:Q", title="answers frame"),
+        ]
+        points = drawing.source("samples", tables["samples"]).transform_calculate(filter=drawing.FILTER)
+        layers.append(
+            points.mark_point(size=16, strokeWidth=1.2, opacity=0.8, clip=True).encode(
+                x, y, colour, shape, tooltip=tooltip
+            )
+        )
+    halves = "" if row["vantage"] == "sender" else "away from the sender, each side is a part of the round trip"
+    return drawing.finished(
+        drawing.layered(layers),
+        tables,
+        title=KIND.title,
+        subtitle=[text for text in (subtitle(row), halves) if text],
+        theme=theme,
+    )
+
+
+KIND = Kind("rtt", "Round-trip times", True, describe, data, chart)

@@ -1,0 +1,176 @@
+"""The window over time: data outstanding, the congestion window as the rounds bound it, the receiver's window."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+from tcpfit.report import words
+from tcpfit.report.figures import drawing, thinning
+from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle
+
+if TYPE_CHECKING:
+    from tcpfit.analysis import Analysis
+
+ROUNDS = 360
+"""Most rounds drawn of each line."""
+
+LINES = {
+    "flight": (drawing.BLUE, "M-1.5,.6H0V-.6H1.5"),
+    "congestion window, inferred": (drawing.TEAL, "M-1.2,-.8H1.2V.8H-1.2Z"),
+    "receiver's window": (drawing.OLIVE, "M-1.5,0H-.8M-.35,0H.35M.8,0H1.5"),
+}
+REACTIONS = {
+    "loss_event": ("loss event", drawing.RED, "M-1,-1L1,1M1,-1L-1,1"),
+    "timeout": ("timeout", drawing.ORANGE, "M-1,-1H1L-1,1H1Z"),
+    "ecn_response": ("ECN response", drawing.PURPLE, "cross"),
+}
+"""Events at which a sender reduces its window: name, colour, shape."""
+
+FAR = 2.0
+"""A receiver's window so many times as large as the flight would flatten it; the axis then ends above the flight."""
+
+STEEP = 8.0
+"""A flight whose most is so many times its median gets a square-root axis: slow start would flatten the rest."""
+
+
+def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
+    """`rounds` (t, until, round, flight, low, high, rwnd; windows in segments) and `marks` (t, flight, kind, reason,
+    frame, segments), an event each loss event, timeout and ECN response."""
+    row = flow_row(analysis, flow)
+    since = (pl.col("start_ns") - start_ns(analysis)) / 1e9
+    rounds = (
+        analysis.rounds.filter(pl.col("flow") == flow)
+        .sort("round")
+        .select("round", "flight", "rwnd", t=since, low="cwnd_low", high="cwnd_high")
+    )
+    if rounds["flight"].null_count() == rounds.height:
+        raise NothingToDraw(
+            f"flow {flow} of {analysis.path} shows no flight: its data or their ACKs are not in the capture"
+        )
+    rounds = rounds.with_columns(until=pl.col("t").shift(-1).fill_null((row["last_ns"] - start_ns(analysis)) / 1e9))
+    if rounds.height > ROUNDS:
+        kept = [thinning.line(rounds.filter(pl.col("flight").is_not_null()), "t", "flight", ROUNDS)]
+        rounds = pl.concat(kept).sort("round")
+    marks = (
+        analysis.events.filter(pl.col("flow") == flow, pl.col("kind").cast(pl.String).is_in(list(REACTIONS)))
+        .sort("time_ns", maintain_order=True)
+        .select(
+            "flight",
+            "frame",
+            "segments",
+            t=(pl.col("time_ns") - start_ns(analysis)) / 1e9,
+            kind=pl.col("kind").cast(pl.String),
+            reason=pl.col("reason").cast(pl.String),
+        )
+    )
+    places = drawing.time_decimals((row["last_ns"] - row["first_ns"]) / 1e9)
+    order = ("t", "until", "round", "flight", "low", "high", "rwnd")
+    windows = {"flight": 1, "low": 1, "high": 1, "rwnd": 1, "t": places, "until": places}
+    return {
+        "rounds": drawing.rounded(rounds.select(order), windows),
+        "marks": drawing.rounded(
+            marks.select("t", "flight", "kind", "reason", "frame", "segments"), {"t": places, "flight": 1}
+        ),
+    }
+
+
+def describe(analysis: Analysis, flow: int) -> str:
+    """Typical and largest flight, the receiver's window, and how often the window was reduced."""
+    row, tables = flow_row(analysis, flow), data(analysis, flow)
+    own = analysis.rounds.filter(pl.col("flow") == flow)
+    middle, bounded = own["flight"].median(), own["cwnd_high"].drop_nulls().len()
+    text = (
+        f"Windows of {words.plural(own.height, 'round')}: flight {_segments(middle)} in the middle, "
+        f"{_segments(row['flight_max'])} at most"
+    )
+    if row["rwnd_max"] is not None:
+        text += f"; the receiver advertised {_segments(row['rwnd_min'])} to {_segments(row['rwnd_max'])} segments"
+    text += f"; the congestion window is bounded in {words.plural(bounded, 'round')}"
+    counts = [(name, tables["marks"].filter(pl.col("kind") == kind).height) for kind, (name, *_) in REACTIONS.items()]
+    marked = [words.plural(count, name) for name, count in counts if count]
+    return f"{text}. Marked: {', '.join(marked)}." if marked else f"{text}."
+
+
+def _segments(value: Any) -> str:
+    return words.number(value)
+
+
+def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
+    """Steps of the flight and of the receiver's window, a bar a round from the lower to the upper bound of the
+    congestion window, a symbol at the flight of each event that reduces it."""
+    alt = drawing.altair()
+    tables = data(analysis, flow)
+    rounds, marks = tables["rounds"], tables["marks"]
+    bounded = rounds.filter(pl.col("low").is_not_null() | pl.col("high").is_not_null()).height > 0
+    known = rounds["rwnd"].null_count() < rounds.height
+    drawn = [name for name, there in zip(LINES, (True, bounded, known), strict=True) if there]
+    reactions = [REACTIONS[kind] for kind in REACTIONS if kind in marks["kind"].to_list()]
+    names = [*drawn, *(name for name, _, _ in reactions)]
+    colours = [LINES[name][0] for name in drawn] + [colour for _, colour, _ in reactions]
+    shapes = [LINES[name][1] for name in drawn] + [shape for _, _, shape in reactions]
+    legend = drawing.legend()
+    told_apart = alt.Scale(domain=names, range=colours)
+    seen_as = alt.Color("what:N", scale=told_apart, legend=legend)
+    x = drawing.time_axis(analysis, flow_row(analysis, flow))
+    flights = [*rounds["flight"].drop_nulls(), *rounds["high"].drop_nulls(), *marks["flight"].drop_nulls()]
+    top, widest = max(flights, default=1.0), max(rounds["rwnd"].drop_nulls().to_list(), default=0.0)
+    cut = widest > FAR * top
+    steep = top > STEEP * max(float(rounds["flight"].drop_nulls().median() or 0.0), 1.0)  # type: ignore[arg-type]
+    kind = {"type": "sqrt"} if steep else {}
+    scale = alt.Scale(domain=[0, 1.15 * (top if cut else max(top, widest))], nice=False, **kind)
+    heading = "segments (square-root axis)" if steep else "segments"
+
+    def y(field: str) -> Any:
+        return alt.Y(field, title=heading, scale=scale)
+
+    def of(name: str) -> Any:
+        return drawing.source("rounds", rounds).transform_calculate(what=f'"{name}"')
+
+    tooltip = [
+        alt.Tooltip("round:Q"),
+        alt.Tooltip("t:Q", title="start (s)"),
+        alt.Tooltip("flight:Q"),
+        alt.Tooltip("low:Q", title="congestion window at least"),
+        alt.Tooltip("high:Q", title="at most"),
+        alt.Tooltip("rwnd:Q", title="receiver's window"),
+    ]
+    layers = []
+    if known:
+        steps = of("receiver's window").mark_line(interpolate="step-after", strokeDash=[6, 4], clip=True)
+        layers.append(steps.encode(x, y("rwnd:Q"), seen_as))
+    if bounded:
+        inferred = of("congestion window, inferred").transform_filter("datum.low != null || datum.high != null")
+        from_low = inferred.transform_calculate(
+            low="datum.low == null ? datum.high : datum.low", high="datum.high == null ? datum.low : datum.high"
+        )
+        band = from_low.mark_rect(strokeWidth=4, strokeOpacity=0.55, fillOpacity=0.3, strokeJoin="round", clip=True)
+        stroke = alt.Stroke("what:N", scale=told_apart, legend=None)
+        layers.append(band.encode(x, y("low:Q"), seen_as, stroke, x2="until:Q", y2="high:Q"))
+    flight = of("flight").mark_line(interpolate="step-after", strokeWidth=1.3, clip=True)
+    layers.append(flight.encode(x, y("flight:Q"), seen_as))
+    hover = of("flight").mark_point(size=60, opacity=0)
+    layers.append(hover.encode(x, y("flight:Q"), tooltip=tooltip))
+    if marks.height:
+        kinds = {kind: name for kind, (name, _, _) in REACTIONS.items()}
+        symbols = (
+            drawing.source("marks", marks)
+            .transform_calculate(what=drawing.choose("datum.kind", kinds), filter=drawing.FILTER)
+            .mark_point(size=45, strokeWidth=1.6, opacity=1)
+        )
+        said = [alt.Tooltip("what:N"), alt.Tooltip("frame:Q"), alt.Tooltip("t:Q", title="time (s)")]
+        said += [alt.Tooltip("flight:Q"), alt.Tooltip("segments:Q"), alt.Tooltip("reason:N")]
+        shape = alt.Shape("what:N", scale=alt.Scale(domain=names, range=shapes), legend=legend)
+        layers.append(symbols.encode(x, y("flight:Q"), seen_as, shape, tooltip=said))
+    note = f"the receiver's window, up to {words.number(widest)} segments, lies above" if cut else ""
+    return drawing.finished(
+        drawing.layered(layers),
+        tables,
+        title=KIND.title,
+        subtitle=[text for text in (subtitle(flow_row(analysis, flow)), note) if text],
+        theme=theme,
+    )
+
+
+KIND = Kind("window", "Flight and windows", False, describe, data, chart)

@@ -1,0 +1,172 @@
+"""Conversations written packet by packet: is the verdict the one that somebody who reads the packets would give?"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+import tcpfit
+from tcpfit.diagnosis.stalls import stalls
+from tcpfit.diagnosis.table import Report, report
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+from captures import ACK, ETHERNET, PSH, START_NS, SYN, Packet, link, pcap, tcp
+
+SERVER, CLIENT = ("10.0.0.1", 80), ("10.0.0.2", 40000)
+MSS = 1000
+MSS_OPTION = bytes([2, 4, MSS >> 8, MSS & 255])
+
+
+class Conversation:
+    """A capture written down packet by packet: offsets in bytes, times in seconds."""
+
+    def __init__(self, rtt: float = 0.1, window: int = 60000, mss_option: bytes = MSS_OPTION) -> None:
+        self._packets: list[Packet] = []
+        self.window = window
+        self._add(0.0, CLIENT, SERVER, 0, 0, SYN, options=mss_option)
+        self._add(rtt, SERVER, CLIENT, 0, 1, SYN | ACK, options=mss_option)
+        self._add(rtt + 1e-4, CLIENT, SERVER, 1, 1, ACK)
+
+    def data(self, at: float, sender: tuple[str, int], start: int, end: int, acked: int = 0) -> Conversation:
+        """Bytes `start` to `end` of a sender in segments, 10 us apart, that acknowledge `acked` of the other's."""
+        for n, left in enumerate(range(start, end, MSS)):
+            size = min(MSS, end - left)
+            self._add(at + 1e-5 * n, sender, _other(sender), left + 1, acked + 1, ACK | PSH, size)
+        return self
+
+    def ack(self, at: float, receiver: tuple[str, int], acked: int, sent: int = 0) -> Conversation:
+        """A pure ACK of the receiver, which has sent `sent` bytes itself."""
+        self._add(at, receiver, _other(receiver), sent + 1, acked + 1, ACK)
+        return self
+
+    def report(self, folder: Path, src: str = SERVER[0]) -> tuple[tcpfit.Analysis, Report]:
+        """The analysis of the capture and the diagnosis of the flow from `src`."""
+        path = folder / "conversation.pcap"
+        path.write_bytes(pcap(sorted(self._packets, key=lambda packet: packet.time_ns)))
+        analysis = tcpfit.analyze(path, segments=True)
+        return analysis, next(each for each in report(analysis) if each.flow["src"] == src)
+
+    def _add(
+        self,
+        at: float,
+        source: tuple[str, int],
+        target: tuple[str, int],
+        seq: int,
+        ack: int,
+        flags: int,
+        payload: int = 0,
+        options: bytes = b"",
+    ) -> None:
+        datagram = tcp(source[0], target[0], source[1], target[1], seq, ack, flags, payload, options, self.window)
+        frame = link(datagram, ETHERNET)
+        self._packets.append(Packet(START_NS + round(at * 1e9), frame, len(frame)))
+
+
+def _other(end: tuple[str, int]) -> tuple[str, int]:
+    return CLIENT if end == SERVER else SERVER
+
+
+def rounds(conversation: Conversation, at: float, number: int, size: int = 4, rtt: float = 0.1) -> int:
+    """Rounds of `size` segments from the server, captured there, and their ACKs; the bytes sent."""
+    for n in range(number):
+        sent = n * size * MSS
+        conversation.data(at + n * rtt, SERVER, sent, sent + size * MSS)
+        conversation.ack(at + (n + 1) * rtt - 1e-3, CLIENT, sent + size * MSS)
+    return number * size * MSS
+
+
+def seconds(found: Report, cause: str) -> float:
+    return sum(each.seconds for each in found.diagnosis.causes if each.cause == cause)
+
+
+def test_a_receiver_that_falls_silent_is_no_loss(tmp_path):
+    """Ten rounds, then no packet of the client's any more; the server sends the same segment again five times."""
+    talk = Conversation()
+    sent = rounds(talk, 0.2, 10)
+    talk.data(1.2, SERVER, sent, sent + 4 * MSS)
+    for n in range(5):
+        talk.data(1.2 + 0.3 * (2 ** (n + 1) - 1), SERVER, sent, sent + MSS)
+    _, found = talk.report(tmp_path)
+    assert found.diagnosis.primary == "unknown"
+    assert "nothing came back" in found.diagnosis.text
+    assert seconds(found, "timeout-limited") == 0
+    start_ns, end_ns = found.diagnosis.causes[0].longest_ns
+    assert (end_ns - start_ns) / 1e9 == pytest.approx(9.3, rel=0.03)
+    assert {stall.detail for stall in found.stalls if stall.cause == "timeout"} == {"unanswered"}
+
+
+def test_two_resends_without_an_answer_are_timeouts(tmp_path):
+    """RFC 1122, 4.2.3.5: only the third resend of a segment puts the other end in doubt."""
+    talk = Conversation()
+    sent = rounds(talk, 0.2, 10)
+    talk.data(1.2, SERVER, sent, sent + 4 * MSS)
+    for n in range(2):
+        talk.data(1.2 + 0.3 * (2 ** (n + 1) - 1), SERVER, sent, sent + MSS)
+    _, found = talk.report(tmp_path)
+    assert found.diagnosis.primary != "unknown"
+    assert seconds(found, "timeout-limited") > 0.8
+
+
+def test_a_receiver_that_still_talks_is_there(tmp_path):
+    """The client sends data while what the server sends again stays without an answer: the way to it is broken."""
+    talk = Conversation()
+    sent = rounds(talk, 0.2, 10)
+    talk.data(1.2, SERVER, sent, sent + 4 * MSS)
+    for n in range(5):
+        talk.data(1.2 + 0.3 * (2 ** (n + 1) - 1), SERVER, sent, sent + MSS)
+    talk.data(8.0, CLIENT, 0, 100, acked=sent)
+    talk.ack(8.0001, SERVER, 100, sent=sent)
+    _, found = talk.report(tmp_path)
+    assert "nothing came back" not in found.diagnosis.text
+    assert found.diagnosis.primary == "timeout-limited"
+
+
+def test_a_server_that_waits_for_the_next_request_is_not_to_blame(tmp_path):
+    """A request every second, answered within 100 ms: the pauses are the client's."""
+    talk = Conversation()
+    for n in range(6):
+        talk.data(0.2 + n, CLIENT, 100 * n, 100 * (n + 1), acked=4000 * n)
+        talk.data(0.3 + n, SERVER, 4000 * n, 4000 * (n + 1), acked=100 * (n + 1))
+        talk.ack(0.3005 + n, CLIENT, 4000 * (n + 1), sent=100 * (n + 1))
+    _, server = talk.report(tmp_path)
+    assert (server.diagnosis.primary, server.diagnosis.who) == ("application-limited", "receiver")
+    assert "waited for the other end" in server.diagnosis.text
+    _, client = talk.report(tmp_path, CLIENT[0])
+    assert (client.diagnosis.primary, client.diagnosis.who) == ("application-limited", "sender")
+
+
+def test_a_lost_ack_is_a_wait_and_no_pause(tmp_path):
+    """Captured at the client: all is acknowledged at once, and yet the server sends again after 0.3 s, then goes on."""
+    talk = Conversation()
+    for n in range(3):
+        talk.data(0.2 + 0.1 * n, SERVER, 4000 * n, 4000 * (n + 1))
+        talk.ack(0.2002 + 0.1 * n, CLIENT, 4000 * (n + 1))
+    talk.data(0.7, SERVER, 8000, 9000)
+    talk.ack(0.7002, CLIENT, 12000)
+    talk.data(0.8, SERVER, 12000, 16000)
+    talk.ack(0.8002, CLIENT, 16000)
+    analysis, found = talk.report(tmp_path)
+    assert found.diagnosis.primary == "timeout-limited"
+    assert seconds(found, "timeout-limited") == pytest.approx(0.3, abs=0.12)
+    kinds = {(stall.cause, stall.detail) for stall in stalls(found.flow, analysis.events, analysis.segments)}
+    assert ("timeout", "ack-lost") in kinds
+
+
+def test_a_window_below_two_segments_holds_only_what_fills_half_of_it(tmp_path):
+    """A window of one segment, of which 100 bytes are used: the sender may send them at once (RFC 9293, 3.8.6.2.1)."""
+    talk = Conversation(window=MSS)
+    for n in range(10):
+        talk.data(0.2 + 0.1 * n, SERVER, 100 * n, 100 * (n + 1))
+        talk.ack(0.299 + 0.1 * n, CLIENT, 100 * (n + 1))
+    _, found = talk.report(tmp_path)
+    assert seconds(found, "receiver-window-limited") == 0
+
+
+def test_a_sender_that_overruns_the_window_is_not_held_by_it(tmp_path):
+    """A window of 6 segments, and yet 20 go in every round trip."""
+    talk = Conversation(window=6 * MSS)
+    rounds(talk, 0.2, 30, size=20)
+    _, found = talk.report(tmp_path)
+    assert seconds(found, "receiver-window-limited") == 0

@@ -1,0 +1,42 @@
+"""The sentence of a verdict says what the blocks show, and no more."""
+
+from __future__ import annotations
+
+import pytest
+
+from tcpfit.ranking.verdict import Candidate, verdict
+
+
+def candidate(name: str, as_good: bool = True, tied: bool = True, log_ratio: float = 0.02) -> Candidate:
+    return Candidate(name, True, as_good, tied, log_ratio, log_ratio - 0.1, log_ratio + 0.1, 0.5, 0.01, [])
+
+
+@pytest.mark.parametrize(
+    ("others", "state", "begins"),
+    [
+        ([candidate("c", False, False)], "explained", "a explains the rate: it is 2 % above"),
+        ([candidate("b")], "undecided", "a and b predict the 16 blocks equally well; a is 2 % above"),
+        (
+            [candidate("b", tied=False), candidate("c", False, False)],
+            "undecided",
+            "a predicts the 16 blocks best, and b comes out within 5 % of its rate; a is 2 % above",
+        ),
+        (
+            [candidate("b", tied=False), candidate("c", tied=False)],
+            "undecided",
+            "a predicts the 16 blocks best, and b and c come out within 5 % of its rate; a is 2 % above",
+        ),
+        (
+            [candidate("b", tied=False), candidate("c")],
+            "undecided",
+            "a and c predict the 16 blocks equally well, and b comes out within 5 % of the rate of a; a is 2 % above",
+        ),
+    ],
+)
+def test_models_that_the_blocks_tell_apart_are_not_said_to_predict_them_equally_well(
+    others: list[Candidate], state: str, begins: str
+) -> None:
+    found = verdict([candidate("a"), *others], 16, 100.0, 200.0, 0.04)
+    assert state == found.state
+    assert found.text.startswith(begins)
+    assert ["a", *(c.name for c in others if c.as_good)] == found.models
