@@ -56,6 +56,7 @@ class Section:
     parameters: list[dict[str, str]]
     models: list[dict[str, Any]]
     causes: list[dict[str, Any]]
+    joint: list[str]
     changes: list[dict[str, str]]
     stalls: list[dict[str, str]]
     more_stalls: int
@@ -154,6 +155,7 @@ def _section(found: Report, facts: dict[str, Any], start_ns: int) -> Section:
             }
             for cause in diagnosis.causes
         ],
+        joint=[diagnosed.joint_sentence(two) for two in found.together if two.joint],
         changes=[
             {
                 "change": change.change,
