@@ -141,8 +141,8 @@ class Rounds:
         seems = np.where(full > WHOLE * lasted, self.acked, 0.0)
         beyond = np.where(moved > BEYOND * self._window, seems, 0.0)
         number = len(self.flow_count)
-        heedless = summed(beyond, self.owner, number) > summed(seems, self.owner, number) / 2
-        not_held: Flags = below | heedless[self.owner]
+        self.flow_heedless: Flags = summed(beyond, self.owner, number) > summed(seems, self.owner, number) / 2
+        not_held: Flags = below | self.flow_heedless[self.owner]
         return not_held
 
     def __len__(self) -> int:

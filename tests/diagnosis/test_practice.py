@@ -164,12 +164,14 @@ def test_a_window_below_two_segments_holds_only_what_fills_half_of_it(tmp_path):
     assert seconds(found, "receiver-window-limited") == 0
 
 
-def test_a_sender_that_overruns_the_window_is_not_held_by_it(tmp_path):
-    """A window of 6 segments, and yet 20 go in every round trip."""
-    talk = Conversation(window=6 * MSS)
-    rounds(talk, 0.2, 30, size=20)
+@pytest.mark.parametrize(("size", "held"), [(150, False), (65, True)])
+def test_a_sender_that_overruns_the_window_is_not_held_by_it(tmp_path, size, held):
+    """A window of 65 segments without window scaling, and yet 150 go in every round trip."""
+    talk = Conversation(window=65535)
+    rounds(talk, 0.2, 30, size=size)
     _, found = talk.report(tmp_path)
-    assert seconds(found, "receiver-window-limited") == 0
+    assert (seconds(found, "receiver-window-limited") > 2) == held
+    assert ("window-scaling-absent" in {finding.name for finding in found.findings}) == held
 
 
 def test_a_flat_flight_that_acks_let_go_is_held_by_the_sender(tmp_path):
