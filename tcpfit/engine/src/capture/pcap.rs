@@ -57,40 +57,36 @@ impl Pcap {
             link_type,
         };
         let window = block.peek(WINDOW);
-        // what was cut after its first record fits by chance: other headers show in two at least
-        if !pcap.fits(window, pcap.header, 0) {
-            let others = HEADERS.iter().copied();
-            pcap.header = others
-                .filter(|&header| header > 16 && header != pcap.header)
-                .find(|&header| pcap.fits(window, header, 2))
-                .unwrap_or(pcap.header);
+        if pcap.records(window, pcap.header).is_none() {
+            let fits = |&header: &usize| pcap.records(window, header).is_some_and(|records| records >= 2);
+            pcap.header = HEADERS.into_iter().find(fits).unwrap_or(pcap.header);
         }
         Ok(pcap)
     }
 
-    /// The first records make sense with headers of this length: at least two, or all that are there if they are `least`.
-    fn fits(&self, window: &[u8], header: usize, least: usize) -> bool {
+    /// Whole records at the beginning with headers of this length, `None` where one of them makes no sense.
+    fn records(&self, window: &[u8], header: usize) -> Option<usize> {
+        let fraction_ends = if self.variant.nanoseconds {
+            1_000_000_000
+        } else {
+            1_000_000
+        };
         let mut rest = window;
-        for n in 0..LOOKED_AT {
+        for whole in 0..LOOKED_AT {
             let Some(fields) = rest.first_chunk().filter(|_| rest.len() >= header) else {
-                return n >= 2 || n >= least && rest.is_empty();
+                return Some(whole);
             };
             let words = self.variant.words(fields);
             let (captured, wire) = self.lengths(words);
-            let fraction_ends = if self.variant.nanoseconds {
-                1_000_000_000
-            } else {
-                1_000_000
-            };
             if captured > MAX_RECORD || captured > wire as usize || words[1] >= fraction_ends {
-                return false;
+                return None;
             }
             match rest.get(header + captured..) {
                 Some(after) => rest = after,
-                None => return n >= 2 || window.len() >= WINDOW,
+                None => return Some(whole),
             }
         }
-        true
+        Some(LOOKED_AT)
     }
 
     /// Bytes captured and bytes on the wire.
