@@ -56,7 +56,6 @@ class Section:
     parameters: list[dict[str, str]]
     models: list[dict[str, Any]]
     causes: list[dict[str, Any]]
-    joint: list[str]
     changes: list[dict[str, str]]
     joint: list[str]
     stalls: list[dict[str, str]]
