@@ -1,7 +1,7 @@
 # make demo    build, then analyse a sample capture
 # make test    cargo test and pytest
 # make lint    ruff, mypy, rustfmt, clippy
-# make bench   time the engine beside other programs, an analysis and the models (minutes)
+# make bench   time the engine beside other programs, an analysis, a corpus and the models (minutes)
 # make validate simulate flows from the models' assumptions: intervals, verdicts, the papers' claims (minutes)
 # make ratchet check that what was right is right, and record what has become so
 # make docs    the pages that are made from the code, and the site
@@ -68,6 +68,7 @@ bench: $(VENV)/tools
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/analyze.py
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/corpus.py
 
 # Adds to tests/ratchet.json what has become right; names what no longer is.
 ratchet: $(VENV)/built

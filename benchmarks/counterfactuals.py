@@ -86,7 +86,10 @@ at its window.""",
     "Timeouts, and none or fewer": """\
 Outage: the path drops everything for half a second or one and a half, once in 20 s. Of 6 % and 8 % of losses RACK
 and tail loss probes (RFC 8985) repair what without them takes a timer; some timeouts remain, and NewReno's other
-slowness goes as well, so that these pairs differ in more than the timers.""",
+slowness goes as well, so that these pairs differ in more than the timers. What the accounting says is right. What
+the models say is not: from the window alone they reckon that about half of the loss events end in a timeout (3/w,
+at a window of six), where with NewReno one in seven did (140 of 938) and with SACK one in eighty (14 of 1,058);
+most of what they give back was never lost.""",
     "Without SACK, and with it": """\
 Nothing is said of SACK itself: a model of a sender without it has no such parameter. But SACK repairs any number of
 losses of a window about as fast as one, so what is said of bursts is taken. Of independent losses that is too
@@ -112,7 +115,7 @@ HALVED, SINGLE, LEAST_RTT, DOUBLED = (
     "the round trip at its least",
     "twice the window limit",
 )
-NO_REACTION = "no reaction to late segments"
+NO_REACTION, NO_TIMERS = "no reaction to late segments", "timers that take no time"
 WINDOW, REORDERING, TIMEOUT = "receiver-window-limited", "reordering-limited", "timeout-limited"
 LOSSES_OF = "the losses of "
 
@@ -153,7 +156,8 @@ def _pairs() -> Iterator[Pair]:
         yield Pair(kind, f"outage{seconds}", "outage0", TIMEOUT)
     for rate in (6, 8):
         for stack in ("newreno", "sack"):
-            yield Pair(kind, f"loss{rate}-{stack}", f"loss{rate}-rack", TIMEOUT)
+            for asks in (TIMEOUT, NO_TIMERS):
+                yield Pair(kind, f"loss{rate}-{stack}", f"loss{rate}-rack", asks)
     kind = "Without SACK, and with it"
     for rate in (1, 2, 4):
         yield Pair(kind, f"loss{rate}-newreno", f"loss{rate}-sack", SINGLE)

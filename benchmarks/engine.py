@@ -1,7 +1,8 @@
 """Processor time of the engine beside other programs: `python benchmarks/engine.py [--markdown docs/performance.md]`.
 
-Two captures are generated and every program reads them in turn, round after round, so that a busy machine slows all of
-them alike. Ratios are taken inside a round. Programs that are not installed are left out and named.
+Captures are generated and every program reads them in turn, round after round, so that a busy machine slows all of
+them alike. Ratios are taken inside a round. Programs that are not installed are left out and named; two yardsticks in C
+are compiled on the spot where a compiler and libpcap's headers are.
 """
 
 from __future__ import annotations
@@ -33,9 +34,29 @@ ENGINE = "tcpfit, engine alone"
 ENGINE_COMMAND = (sys.executable, __file__, "--engine")
 YARDSTICK = "cat"
 
+COUNT, FLOWS = "libpcap, count", "libpcap, count by flow"  # benchmarks/count.c and flows.c
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A capture to measure on."""
+
+    kind: str  # as `generate.py` names it
+    what: str
+    share: float = 1.0  # of the packets asked for
+    command: bool = False  # the whole command is run too, not the engine alone
+    packed: str | None = None  # the program that compresses it
+
+
 CAPTURES = {
-    "Few large flows": ("8", "transfers that the end of the capture cuts off"),
-    "Many short flows": ("short", "transfers of 1 to 7 segments, ten packets on average"),
+    "Few large flows": Scenario("large", "transfers that the end of the capture cuts off", command=True),
+    "Many short flows": Scenario("short", "transfers of 4 to 24 segments, 27 packets on average", command=True),
+    "Many tiny flows": Scenario("tiny", "transfers of 1 to 7 segments, ten packets on average"),
+    "Many flows at once": Scenario("open", "the short transfers, all open at the same time"),
+    "Heavy loss": Scenario("lossy", "5 % of the segments lost, three SACK blocks in most ACKs"),
+    "Full packets": Scenario("full", "packets as they were on the wire", share=0.2),
+    "Few large flows, gzip": Scenario("large", "compressed by gzip -6", packed="gzip"),
+    "Few large flows, zstd": Scenario("large", "compressed by zstd -3", packed="zstd"),
 }
 
 HEAD = """# Performance
@@ -62,7 +83,9 @@ command as a user runs it: start, engine, parameters with intervals, ranking of 
   memory is that of the part, not scaled.
 - A program that takes more than {long:.0f} s of processor time is run once; its ratios are to the others' medians.
 
-The programs do not do the same work. `capinfos -c` counts packets. `tcptrace` follows every connection and prints
+The programs do not do the same work. The two libpcap loops (`benchmarks/count.c`, `benchmarks/flows.c`) are the least
+that a program does which reads with libpcap: one counts packets, the other packets and bytes of every connection in a
+hash table. `capinfos -c` counts packets. `tcptrace` follows every connection and prints
 statistics; `-l` prints all of them, `-r` adds round-trip times. `tshark -z conv,tcp` dissects every packet and prints
 the conversations. tcpfit follows every connection, and says of every loss what shows it.
 """
@@ -71,10 +94,9 @@ TAIL = """
 ## What is not measured
 
 - Elapsed time, and disks: the captures are in the page cache.
-- Captures of the Internet. These are generated: no IPv6, no tunnels, no captures from the receiver or with packets
-  missing, frames cut to 128 bytes. Reordering happens behind the capture point and shows in the ACKs only.
-- pcapng, gzip and zstd, standard input, filters, other readers than the engine.
-- More than a few hundred connections open at a time.
+- Captures of the Internet. These are generated: no tunnels, no captures from the receiver or with packets missing.
+  Reordering happens behind the capture point and shows in the ACKs only.
+- pcapng, standard input, filters, other readers than the engine.
 - Other machines. Ratios carry over better than nanoseconds; neither is a promise.
 
 ## Measure it yourself
@@ -128,13 +150,17 @@ class Captures:
         return self.packets / min(self.packets, SAMPLE)
 
 
-def tools() -> list[Tool]:
+def tools(scenario: Scenario, compiled: dict[str, Path]) -> list[Tool]:
     """Every program of the comparison; the capture's name follows as the last argument."""
     tcpfit = Path(sys.executable).with_name("tcpfit")
+    own = [Tool(YARDSTICK, ("cat",)), Tool(ENGINE, ENGINE_COMMAND, reports=True)]
+    if scenario.packed:
+        return [*own, Tool(f"{scenario.packed} -dc", (scenario.packed, "-dc"))]
+    if scenario.command:
+        own.append(Tool("tcpfit analyze --format json", (str(tcpfit), "analyze", "--format", "json")))
     return [
-        Tool(YARDSTICK, ("cat",)),
-        Tool(ENGINE, ENGINE_COMMAND, reports=True),
-        Tool("tcpfit analyze --format json", (str(tcpfit), "analyze", "--format", "json")),
+        *own,
+        *(Tool(name, (str(path),)) for name, path in compiled.items()),
         Tool("capinfos -c", ("capinfos", "-c")),
         Tool("tcptrace -n", ("tcptrace", "-n")),
         Tool("tcptrace -l -n", ("tcptrace", "-l", "-n")),
@@ -216,23 +242,31 @@ def engine(path: str) -> None:
 
 def measure(packets: int, rounds: int) -> str:
     """Generate, run and print; gives the whole page."""
-    missing = {tool.command[0] for tool in tools() if not shutil.which(tool.command[0])}
-    said = machine(sorted(Path(name).name for name in missing))
-    print(said)
     sections = []
     load = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory(prefix="tcpfit-benchmark-") as folder:
-        for title, (flows, what) in CAPTURES.items():
-            captures = generated(Path(folder), flows, packets)
-            checked = check(captures, "tcptrace" not in missing)
-            installed = [tool for tool in tools() if tool.command[0] not in missing]
+        compiled = yardsticks(Path(folder))
+        commands = {tool.command[0] for scenario in CAPTURES.values() for tool in tools(scenario, compiled)}
+        missing = {command for command in commands if not shutil.which(command)}
+        said = machine(sorted(Path(name).name for name in missing))
+        if not compiled:
+            said += "\nThe libpcap loops could not be compiled and are left out."
+        print(said)
+        for title, scenario in CAPTURES.items():
+            if scenario.packed in missing:
+                continue
+            captures = generated(Path(folder), scenario, max(int(packets * scenario.share), 1000))
+            checked = check(captures, "tcptrace" not in missing and not scenario.packed)
+            installed = [tool for tool in tools(scenario, compiled) if tool.command[0] not in missing]
             for number in range(rounds + 1):
                 print(f"{title}: round {number} of {rounds}", file=sys.stderr)
                 for tool in installed:
                     if not tool.once:
                         tool.start_up.append(run(tool, captures.empty))
                         tool.runs.append(run(tool, captures.part if tool.sampled else captures.whole))
-            sections.append(f"## {title}\n\n{captures.content}; {what}.\n{checked}\n\n{table(installed, captures)}\n")
+            sections.append(
+                f"## {title}\n\n{captures.content}; {scenario.what}.\n{checked}\n\n{table(installed, captures)}\n"
+            )
             print(f"\n{sections[-1]}", end="", flush=True)
             captures.whole.unlink()  # the next one needs the room
     load.append(os.getloadavg()[0])
@@ -249,14 +283,33 @@ def measure(packets: int, rounds: int) -> str:
     return "\n".join([head, *sections]) + TAIL
 
 
-def generated(folder: Path, flows: str, packets: int) -> Captures:
+def yardsticks(folder: Path) -> dict[str, Path]:
+    """The libpcap loops, compiled; none where that cannot be done."""
+    compiled = {}
+    for name, source in ((COUNT, "count.c"), (FLOWS, "flows.c")):
+        program = folder / Path(source).stem
+        command = ["cc", "-O2", "-o", str(program), str(Path(__file__).with_name(source)), "-lpcap"]
+        if not shutil.which("cc") or subprocess.run(command, capture_output=True, check=False).returncode:
+            return {}
+        compiled[name] = program
+    return compiled
+
+
+def generated(folder: Path, scenario: Scenario, packets: int) -> Captures:
     """The capture whole, in part and empty, made by a process of its own: this one stays small."""
 
     def generate(name: str, count: int) -> tuple[Path, str]:
         path = folder / name
         script = Path(__file__).with_name("generate.py")
-        content = subprocess.check_output([sys.executable, script, path, str(count), flows, str(SEED)], text=True)
-        return path, content.strip()
+        arguments = [str(script), str(path), str(count), scenario.kind, str(SEED)]
+        content = subprocess.check_output([sys.executable, *arguments], text=True).strip()
+        if scenario.packed:
+            packed = path.with_suffix(".packed")
+            with packed.open("wb") as file:
+                subprocess.run([scenario.packed, "-c", path], stdout=file, check=True)
+            path.unlink()
+            path = packed
+        return path, content
 
     whole, content = generate("whole.pcap", packets)
     part, _ = generate("part.pcap", min(packets, SAMPLE))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import signal
 import sys
 import time
@@ -18,6 +17,7 @@ import click
 
 from . import options
 from .errors import complain, debugging, unexpected
+from .options import Size
 
 if TYPE_CHECKING:
     from tcpfit.corpus import Progress, Summary
@@ -27,21 +27,6 @@ EVERY_S = 10.0
 
 SHOWN = 20
 """Failures that are listed; the data set has them all."""
-
-UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
-
-
-class Size(click.ParamType[int]):
-    """A number of bytes: 500MB, 4GB, 2GiB."""
-
-    name = "size"
-
-    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Give back bytes."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", str(value).strip().lower())
-        if match is None or match[2] not in UNITS or float(match[1]) == 0:
-            self.fail(f"{str(value)!r} is not a size; write 500MB, 4GB or 2GiB", param, ctx)
-        return int(float(match[1]) * UNITS[match[2]])
 
 
 @click.command(short_help="Analyse a corpus of captures into a data set.")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 
 import click
+
+UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+"""Errors of writing: no capture is said to be at fault for them."""
 
 
 def complain(sentence: str) -> None:
@@ -20,7 +24,8 @@ def debugging() -> bool:
 def unexpected(error: BaseException) -> str:
     """A sentence for an error that nobody thought of."""
     if isinstance(error, OSError) and error.strerror:
-        place = f"{error.filename}: " if error.filename else ""
+        unnamed = "standard output: " if error.errno in UNWRITTEN else ""
+        place = f"{error.filename}: " if error.filename else unnamed
         return f"{place}{error.strerror}"
     text = " ".join(str(error).split())
     what = f"{type(error).__name__}: {text}" if text else type(error).__name__

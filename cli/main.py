@@ -103,6 +103,7 @@ def run() -> None:
         warnings.showwarning = lambda message, *_, **__: complain(str(message))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold bytes that are no text
+    output = sys.stdout
     try:
         status = main.main(prog_name="tcpfit", standalone_mode=False)
     except click.ClickException as error:
@@ -112,6 +113,13 @@ def run() -> None:
         else:
             complain(error.format_message())
             status = error.exit_code
+    except SystemExit as left:
+        # `tcpfit ... | head` is no failure: rich leaves where the pipe was closed, click replaces standard output
+        if sys.stdout is output and not isinstance(left.__context__, BrokenPipeError):
+            raise
+        sys.stdout = output
+        _close_stdout()
+        status = 0
     except BrokenPipeError:
         _close_stdout()
         status = 0
@@ -124,6 +132,11 @@ def run() -> None:
         sys.stdout.flush()
     except BrokenPipeError:
         _close_stdout()
+    except OSError as error:
+        if not status:
+            complain(unexpected(error))
+        _close_stdout()
+        status = 1
     sys.exit(status if isinstance(status, int) else 0)
 
 

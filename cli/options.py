@@ -20,7 +20,9 @@ READERS = ("engine", "dpkt", "tshark", "pyshark")
 
 VANTAGES = ("sender", "receiver", "middle")
 
-RULES = ("one-rtt", "window", "recovery-point")  # of tcpfit.parameters.RULES, which a help page does not load
+UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
+
+RULES = ("one-rtt", "window", "recovery-point", "tfrc")  # of tcpfit.parameters.RULES, which a help page does not load
 
 FIGURES = ("time-sequence", "window", "rtt", "rate", "ranking", "losses", "intervals", "shares", "stalls")
 """Those of tcpfit.report.figures.KINDS, which a help page does not load."""
@@ -39,6 +41,8 @@ class Source:
     filter: str | None = None
     from_s: float | None = None
     to_s: float | None = None
+    max_flows: int | None = None
+    max_memory: int | None = None
     key: bytes | None = None
     """Under which addresses are shown; None shows them as they are."""
 
@@ -59,6 +63,19 @@ class Duration(click.ParamType[float]):
         hours, minutes, number, unit = match.groups()
         seconds = float(number or 0) / (1000 if unit == "ms" else 1)
         return int(hours or 0) * 3600 + int(minutes or 0) * 60 + seconds
+
+
+class Size(click.ParamType[int]):
+    """A number of bytes: 500MB, 4GB, 2GiB."""
+
+    name = "size"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Give back bytes."""
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", str(value).strip().lower())
+        if match is None or match[2] not in UNITS or float(match[1]) == 0:
+            self.fail(f"{str(value)!r} is not a size; write 500MB, 4GB or 2GiB", param, ctx)
+        return int(float(match[1]) * UNITS[match[2]])
 
 
 class Kind(click.ParamType[str]):
@@ -246,8 +263,8 @@ def _anonymity_key(wanted: bool, file: Path | None) -> bytes | None:
 
 
 def source(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--reader`, `--vantage`, `--filter`, `--from`, `--to`, `--anonymize` and `--anonymize-key`, given to the command
-    as one `Source`."""
+    """How captures are read: `--reader`, `--vantage`, which packets count, bounds, and the addresses that are shown;
+    given to the command as one `Source`."""
 
     @wraps(command)
     def read_so(
@@ -257,14 +274,29 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
         filter_: str | None,
         from_s: float | None,
         to_s: float | None,
+        max_flows: int | None,
+        max_memory: int | None,
         **rest: Any,
     ) -> Any:
         key = _anonymity_key(rest.pop("anonymize"), rest.pop("anonymize_key"))
-        return command(*args, source=Source(reader, vantage, filter_, from_s, to_s, key), **rest)
+        source = Source(reader, vantage, filter_, from_s, to_s, max_flows, max_memory, key)
+        return command(*args, source=source, **rest)
 
     return _with_options(
         read_so,
         *ANONYMITY,
+        click.option(
+            "--max-memory",
+            type=Size(),
+            metavar="SIZE",
+            help="Stop reading a capture where the process has come to this, e.g. 2G.",
+        ),
+        click.option(
+            "--max-flows",
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Connections followed at once; by default 262144.",
+        ),
         click.option("--to", "to_s", type=Duration(), metavar="T", help="Leave out what is later than T."),
         click.option("--from", "from_s", type=Duration(), metavar="T", help="Leave out what is earlier than T."),
         click.option(

@@ -36,6 +36,8 @@ def read(capture: str, source: Source, *, segments: bool = False) -> Analysis:
             to_s=source.to_s,
             segments=segments,
             progress=progress,
+            max_flows=source.max_flows,
+            max_memory=source.max_memory,
         )
     return under(source.key, analysis)
 

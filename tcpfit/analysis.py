@@ -52,17 +52,20 @@ def analyze(
     to_s: float | None = None,
     segments: bool = False,
     progress: readers.Progress | None = None,
+    max_flows: int | None = None,
+    max_memory: int | None = None,
 ) -> Analysis:
     """Analyse a capture; '-' is standard input.
 
     `reader` is one of `tcpfit.readers.READERS`; `vantage` overrides what the capture shows about where it was taken
     (sender, receiver, middle); `filter` keeps some flows ("host 10.0.0.1 and port 443"); `from_s` and `to_s` cut the
     capture, in seconds after its first packet; `segments` keeps the table of segments, a row a packet, in memory;
-    `progress(bytes_read, bytes_total)` is called now and then.
+    `progress(bytes_read, bytes_total)` is called now and then. `max_flows` and `max_memory` (bytes) bound what is held;
+    a warning says where one was reached (docs/limits.md).
 
     Raises CaptureError where the capture cannot be read and InvalidParameter where an argument makes no sense.
     """
-    settings = readers.Settings(vantage, filter, from_s, to_s, progress, segments)
+    settings = readers.Settings(vantage, filter, from_s, to_s, progress, segments, max_flows, max_memory)
     return Analysis(os.fspath(path), readers.read(path, reader, settings))
 
 
@@ -159,7 +162,11 @@ class Analysis:
         if block is not None and block < 1:
             raise InvalidParameter(f"a block has at least 1 event, got {block}")
         estimated, (flows, events) = self.parameters, parameters.under_rule(self.flows, self.events, rule)
-        if rule != "one-rtt":
+        if rule == "tfrc":
+            name = pl.col("name").cast(pl.String)
+            weighed = estimated.filter(name == "p_tfrc").with_columns(name=pl.lit("p", estimated.schema["name"]))
+            estimated = pl.concat([estimated.filter(name != "p"), weighed]).sort("flow", "name")
+        elif rule != "one-rtt":
             changed = pl.col("name").cast(pl.String).is_in(parameters.OF_LOSS_EVENTS)
             ruled = parameters.estimate(flows, events, self.rounds).filter(changed)
             estimated = pl.concat([estimated.filter(~changed), ruled]).sort("flow", "name")
@@ -171,6 +178,7 @@ class Analysis:
             None if models is None else ranking.by_name(models),
             fits=fit,
             per_block=ranking.EVENTS if block is None else block,
+            rule=rule,
         )
 
     def ranked_by(self, **choices: Any) -> Analysis:
@@ -331,8 +339,12 @@ class AtomicFile:
             return
         umask = os.umask(0)
         os.umask(umask)
-        self._partial.chmod(0o666 & ~umask)
-        self._partial.replace(self.target)
+        try:
+            self._partial.chmod(0o666 & ~umask)
+            self._partial.replace(self.target)
+        except OSError:
+            self._partial.unlink(missing_ok=True)
+            raise
 
 
 def _span(numbers: pl.Series) -> str:

@@ -24,6 +24,8 @@ class Settings:
     filter: str | None = None
     from_s: float | None = None
     to_s: float | None = None
+    max_flows: int | None = None
+    max_memory: int | None = None
     models: tuple[str, ...] | None = None
     rule: str = "one-rtt"
     block: int | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -21,7 +22,14 @@ def analyse(paths: Sequence[str], settings: Settings) -> Analysis:
 
     Raises CaptureError where it cannot be read.
     """
-    asked = readers.Settings(settings.vantage, settings.filter, settings.from_s, settings.to_s)
+    asked = readers.Settings(
+        settings.vantage,
+        settings.filter,
+        settings.from_s,
+        settings.to_s,
+        max_flows=settings.max_flows,
+        max_memory=settings.max_memory,
+    )
     if len(paths) == 1 and not is_url(paths[0]):
         return Analysis(text(paths[0]), readers.read(paths[0], settings.reader, asked), settings.choices())
     if settings.reader not in STREAMING:
@@ -39,6 +47,6 @@ def analyse(paths: Sequence[str], settings: Settings) -> Analysis:
 def without_path(sentence: str, paths: Sequence[str]) -> str:
     """A sentence on a capture without its name, which is not part of its content."""
     for path in paths:
-        for name in (path, text(path)):
+        for name in (path, text(path), os.fsencode(path).decode(errors="replace")):
             sentence = sentence.removeprefix(f"{name}: ").replace(name, "the capture")
     return sentence

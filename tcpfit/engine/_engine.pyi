@@ -24,11 +24,14 @@ def analyze(
     to_s: float | None = None,
     segments: bool = False,
     progress: Callable[[int, int], None] | None = None,
+    max_flows: int | None = None,
+    max_memory: int | None = None,
 ) -> Result:
     """Analyse a capture ('-' is standard input).
 
     `from_s` and `to_s` are seconds after the capture's first packet. `progress(bytes_read, bytes_total)` is called a few
     times a second; bytes_total is 0 where it is not known; an exception it raises (KeyboardInterrupt included) ends the run.
+    `max_flows` connections are followed at once; reading ends where the process has come to `max_memory` bytes.
     Raises CaptureError for what cannot be opened or is no capture, InvalidParameter for a filter or vantage that cannot be read.
     """
 
@@ -36,7 +39,8 @@ class Tracker:
     """The tracker behind `analyze`, for readers that decode packets themselves."""
 
     def __init__(self, *, vantage: str | None = None, filter: str | None = None,
-                 from_s: float | None = None, to_s: float | None = None, segments: bool = False) -> None: ...
+                 from_s: float | None = None, to_s: float | None = None, segments: bool = False,
+                 max_flows: int | None = None) -> None: ...
     def push(self, batch: ArrowStream) -> None:
         """Take segments: columns of `tcpfit.schema.SEGMENTS`, in the capture's order."""
     def finish(self) -> Result: ...

@@ -35,6 +35,8 @@ class Settings:
 
     `from_s` and `to_s` are seconds after the capture's first packet; `progress(read, total)` is told bytes, `total`
     being 0 where it is not known. `segments` asks for the table of segments, a row a packet, which is held in memory.
+    `max_flows` connections are followed at once (by default 262,144), and reading ends where the process has come to
+    `max_memory` bytes.
     """
 
     vantage: str | None = None
@@ -43,6 +45,8 @@ class Settings:
     to_s: float | None = None
     progress: Progress | None = None
     segments: bool = False
+    max_flows: int | None = None
+    max_memory: int | None = None
 
 
 @dataclass(frozen=True)
@@ -71,5 +75,8 @@ def read(path: str | os.PathLike[str], reader: str = "engine", settings: Setting
         raise InvalidParameter(f"vantage must be one of {', '.join(VANTAGES)}, got {settings.vantage!r}")
     if settings.from_s is not None and settings.to_s is not None and settings.to_s <= settings.from_s:
         raise InvalidParameter(f"the end must come after the start, got {settings.from_s:g} s to {settings.to_s:g} s")
+    for name, most in (("max_flows", settings.max_flows), ("max_memory", settings.max_memory)):
+        if most is not None and not 1 <= most < 2**63:
+            raise InvalidParameter(f"{name} must be at least 1 and below 2^63, got {most}")
     module: Reader = import_module(f"tcpfit.readers.{reader}")
     return module.read(os.fspath(path), settings)

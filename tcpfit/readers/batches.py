@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from tcpfit.readers import Reading, Settings
 from tcpfit.schema import polars_schema
 
 BATCH = 1 << 15
+WEIGHED_EVERY = 1 << 12
 
 
 class Segment(NamedTuple):
@@ -52,7 +54,12 @@ class Batches:
     """
 
     def __init__(self, settings: Settings) -> None:
-        self._tracker = engine.Tracker(vantage=settings.vantage, filter=settings.filter, segments=settings.segments)
+        self._tracker = engine.Tracker(
+            vantage=settings.vantage, filter=settings.filter, segments=settings.segments, max_flows=settings.max_flows
+        )
+        self._max_memory, self._weighed = settings.max_memory, 0
+        self.full: str | None = None
+        """Why no more is to be read; None where more may be."""
         self._from_s, self._to_s = settings.from_s, settings.to_s
         self._schema = polars_schema("segments")
         self._rows: list[Segment] = []
@@ -66,6 +73,12 @@ class Batches:
     def add(self, segment: Segment) -> None:
         """Take the next segment."""
         self._rows.append(segment)
+        self._weighed += 1
+        if self._max_memory is not None and self._weighed % WEIGHED_EVERY == 0 and resident() > self._max_memory:
+            self.full = (
+                f"frame {segment.frame}: the analysis has come to {self._max_memory >> 20} MB (--max-memory) and ends "
+                "here; what came before is whole"
+            )
         if len(self._rows) >= BATCH:
             self._push()
 
@@ -74,12 +87,22 @@ class Batches:
         if self._rows:
             self._push()
         result = self._tracker.finish()
-        warnings = {"warnings": [*facts["warnings"], *result.capture["warnings"]]}
+        bound = [] if self.full is None else [self.full]
+        warnings = {"warnings": [*facts["warnings"], *bound, *result.capture["warnings"]]}
         return Reading(dict(result.capture) | facts | warnings, engine.frames(result))
 
     def _push(self) -> None:
         self._tracker.push(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
         self._rows = []
+
+
+def resident() -> int:
+    """Bytes of memory that the process has; 0 where the system does not say."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as sizes:
+            return int(sizes.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
 
 
 def counts(skipped: Counter[str]) -> dict[str, int]:

@@ -271,25 +271,26 @@ class _PcapRecords:
             captured, wire_len = wire_len, captured
         return seconds, fraction, captured, wire_len
 
-    def _fits(self, window: bytes, header: int) -> bool:
-        """Whether the first records make sense with headers of that length: at least two, or all that are there."""
+    def _records(self, window: bytes, header: int) -> int | None:
+        """Whole records at the beginning with headers of that length; None where one of them makes no sense."""
         at = 0
-        for n in range(self.LOOKED_AT):
+        for whole in range(self.LOOKED_AT):
             if at + header > len(window):
-                return n >= 2 or at == len(window)
+                return whole
             _, fraction, captured, wire_len = self._unpack(window[at : at + header])
             if captured > min(MAX_RECORD, wire_len) or fraction >= (10**9 if self._nanoseconds else 10**6):
-                return False
+                return None
             at += header + captured
             if at > len(window):
-                return n >= 2 or len(window) >= self.WINDOW
-        return True
+                return whole
+        return self.LOOKED_AT
 
     def read(self, header: int, link_type: int) -> Iterator[_Record]:
         """The records, if their headers have that length or one that fits better."""
         window = self._stream.peek(self.WINDOW)
-        if not self._fits(window, header):
-            header = next((other for other in (24, 28, 20) if other != header and self._fits(window, other)), header)
+        if self._records(window, header) is None:
+            others = (16, 24, 28, 20)
+            header = next((other for other in others if (self._records(window, other) or 0) >= 2), header)
         while True:
             try:
                 fields = _whole(self._stream, header, "record header")

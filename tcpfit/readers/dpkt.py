@@ -29,6 +29,8 @@ def read(path: str, settings: Settings) -> Reading:
             assert facts.first_ns is not None
             if batches.wanted(packet.time_ns, facts.first_ns):
                 batches.add(decoded)
+                if batches.full:
+                    break
         return batches.finish(facts_of(facts) | {"skipped": counts(skipped)})
     finally:
         stream.close()

@@ -16,5 +16,7 @@ def read(path: str, settings: Settings) -> Reading:
         to_s=settings.to_s,
         segments=settings.segments,
         progress=settings.progress,
+        max_flows=settings.max_flows,
+        max_memory=settings.max_memory,
     )
     return Reading(dict(result.capture), engine.frames(result))

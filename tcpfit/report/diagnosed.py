@@ -12,7 +12,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcpfit.diagnosis.cost import Cost
+from tcpfit.diagnosis.cost import Cost, Together
 from tcpfit.diagnosis.table import Report
 from tcpfit.diagnosis.verdict import Cause
 from tcpfit.report import filters, terminal, words
@@ -36,8 +36,9 @@ def show(report: Report, start_ns: int, rounds: pl.DataFrame, out: Console) -> N
     if diagnosis.causes:
         out.print()
         out.print(Padding(_shares(diagnosis.causes), (0, 0, 0, 2)))
-    if report.joint:
-        _line(out, "joint", "together the causes would save more than there is to save: they cannot be told apart")
+    for two in report.together:
+        if two.joint:
+            _line(out, "joint", joint_sentence(two))
     for change in report.what_if:
         _line(
             out,
@@ -67,6 +68,12 @@ def display_filter(flow: dict[str, Any], cause: Cause) -> str:
         return filters.of_frames(cause.frames)
     first, last = (f"{ns // 10**9}.{ns % 10**9:09d}" for ns in cause.longest_ns)
     return f"{filters.of_flow(flow)} && frame.time_epoch >= {first} && frame.time_epoch <= {last}"
+
+
+def joint_sentence(two: Together) -> str:
+    """What two causes or changes bring together, where that is not what they bring one by one."""
+    together, apart = words.seconds(two.seconds), words.seconds(two.apart_s)
+    return f"{two.of[0]} and {two.of[1]} cannot be split: {together} less without both, {apart} one by one, {two.basis}"
 
 
 def cost_sentence(report: Report) -> str:

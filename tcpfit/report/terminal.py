@@ -134,7 +134,7 @@ def _flow(flow: dict[str, Any], out: Console, rounds: pl.DataFrame) -> None:
     course(out, times, rounds, [(cause["cause"], cause["time_share"]) for cause in flow["diagnosis"]["causes"]])
     out.print()
     out.print(_parameters(flow))
-    if any(model["rank"] is not None for model in flow["models"]):
+    if any(model["log_ratio"] is not None for model in flow["models"]):
         out.print()
         out.print(_models(flow))
     for sentence in sentences.doubts(flow["models"]):

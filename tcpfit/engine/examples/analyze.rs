@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use tcpfit_engine::analysis::{Analysis, Selection};
 use tcpfit_engine::capture::{Capture, CaptureError};
-use tcpfit_engine::decode::decode_into;
+use tcpfit_engine::decode::Decoder;
 use tcpfit_engine::flow::Settings;
 use tcpfit_engine::segment::Segment;
 use tcpfit_engine::tables::Tables;
@@ -15,9 +15,9 @@ use tcpfit_engine::tables::Tables;
 fn pass(path: &str) -> Result<(u64, Tables), CaptureError> {
     let mut capture = Capture::open(path)?;
     let mut analysis = Analysis::new(Selection::default(), Settings::default(), false);
-    let mut segment = Segment::default();
+    let (mut decoder, mut segment) = (Decoder::default(), Segment::default());
     while let Some(packet) = capture.next()? {
-        if decode_into(&packet, &mut segment).is_ok() {
+        if decoder.decode_into(&packet, &mut segment).is_ok() {
             analysis.push(&segment);
         }
     }

@@ -3,6 +3,8 @@
 //! One pass over a capture in blocks; every stage hands a borrowed value to the next and keeps nothing
 //! that it does not need later, so memory is bounded by the live flows and their outstanding data.
 
+// forbidden everywhere but in `python`, which says why at its one block
+#![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
 #![deny(unsafe_code)]
 
 pub mod analysis;
@@ -11,6 +13,7 @@ pub mod decode;
 pub mod events;
 pub mod filter;
 pub mod flow;
+pub mod memory;
 #[cfg(feature = "python")]
 mod python;
 pub mod quality;

@@ -16,7 +16,8 @@ use crate::analysis::{Analysis, Selection};
 use crate::capture::{link_type, Capture, CaptureError, Info, Interrupt};
 use crate::decode::{Decoder, SkipCounts};
 use crate::filter::Filter;
-use crate::flow::Settings;
+use crate::flow::{Settings, MAX_FLOWS};
+use crate::memory;
 use crate::rows::Vantage;
 use crate::segment::Segment;
 use crate::tables::{read_segments, Table, Tables};
@@ -29,6 +30,9 @@ mod exceptions {
 
 /// Packets between looks at the clock: under a tenth of a millisecond.
 const PACKETS_A_LOOK: u64 = 1024;
+
+/// Packets between looks at the memory, each of which is a system call.
+const PACKETS_A_WEIGHING: u64 = 16 * PACKETS_A_LOOK;
 
 /// Time between looks at signals and calls of `progress`.
 const PROGRESS_EVERY: Duration = Duration::from_millis(200);
@@ -91,7 +95,10 @@ impl Outcome {
 
 /// Analyse a capture ('-' is standard input).
 #[pyfunction]
-#[pyo3(signature = (path, *, vantage=None, filter=None, from_s=None, to_s=None, segments=false, progress=None))]
+#[pyo3(signature = (
+    path, *, vantage=None, filter=None, from_s=None, to_s=None, segments=false, progress=None, max_flows=None,
+    max_memory=None
+))]
 #[allow(clippy::too_many_arguments)] // they are the keywords of the Python function
 fn analyze(
     py: Python<'_>,
@@ -102,9 +109,12 @@ fn analyze(
     to_s: Option<f64>,
     segments: bool,
     progress: Option<Py<PyAny>>,
+    max_flows: Option<i64>,
+    max_memory: Option<i64>,
 ) -> PyResult<Outcome> {
-    let analysis = new_analysis(vantage, filter, from_s, to_s, segments)?;
-    let run = || guarded(|| read_capture(&path, analysis, progress.as_ref()));
+    let analysis = new_analysis(vantage, filter, from_s, to_s, segments, max_flows)?;
+    let max_memory = max_memory.map(|bytes| at_least_1("max_memory", bytes)).transpose()?;
+    let run = || guarded(|| read_capture(&path, analysis, progress.as_ref(), max_memory));
     let read = py.detach(run)?;
     let capture = describe(py, &path.to_string_lossy(), &read)?;
     Outcome::new(py, capture, read.tables)
@@ -115,11 +125,18 @@ struct Read {
     info: Info,
     skipped: SkipCounts,
     tcp_segments: u64,
+    /// Bounds that were reached.
+    warnings: Vec<String>,
     tables: Tables,
 }
 
 /// Runs without the interpreter's lock, which it takes only to look at signals and to tell progress.
-fn read_capture(path: &Path, mut analysis: Analysis, progress: Option<&Py<PyAny>>) -> PyResult<Read> {
+fn read_capture(
+    path: &Path,
+    mut analysis: Analysis,
+    progress: Option<&Py<PyAny>>,
+    max_memory: Option<u64>,
+) -> PyResult<Read> {
     let raised = Arc::new(Mutex::new(None));
     let failed = |error: CaptureError| match raised.lock().ok().and_then(|mut raised| raised.take()) {
         Some(exception) => exception,
@@ -129,10 +146,12 @@ fn read_capture(path: &Path, mut analysis: Analysis, progress: Option<&Py<PyAny>
     let (mut decoder, mut skipped) = (Decoder::default(), SkipCounts::default());
     let mut segment = Segment::default();
     let mut looked = Instant::now();
+    let mut warnings = Vec::new();
     loop {
         let Some(packet) = capture.next().map_err(failed)? else {
             break;
         };
+        let frame = packet.frame;
         if packet.frame == 1 {
             analysis.starts_at(packet.time_ns);
         }
@@ -140,7 +159,18 @@ fn read_capture(path: &Path, mut analysis: Analysis, progress: Option<&Py<PyAny>
             Ok(()) => analysis.push(&segment),
             Err(skip) => skipped.add(skip),
         }
-        if packet.frame % PACKETS_A_LOOK == 0 && looked.elapsed() >= PROGRESS_EVERY {
+        if frame % PACKETS_A_LOOK != 0 {
+            continue;
+        }
+        if let Some(most) = max_memory.filter(|&most| frame % PACKETS_A_WEIGHING == 0 && memory::resident() > most) {
+            let megabytes = most >> 20;
+            warnings.push(format!(
+                "frame {frame}: the analysis has come to {megabytes} MB (--max-memory) and ends here; what came before is \
+                 whole"
+            ));
+            break;
+        }
+        if looked.elapsed() >= PROGRESS_EVERY {
             look(&capture, progress)?;
             looked = Instant::now();
         }
@@ -151,6 +181,7 @@ fn read_capture(path: &Path, mut analysis: Analysis, progress: Option<&Py<PyAny>
         info: capture.info().clone(),
         skipped,
         tcp_segments,
+        warnings,
         tables: analysis.finish(),
     })
 }
@@ -198,7 +229,12 @@ fn describe<'py>(py: Python<'py>, path: &str, read: &Read) -> PyResult<Bound<'py
     capture.set_item("end_ns", info.end_ns)?;
     capture.set_item("skipped", skipped)?;
     capture.set_item("interface_drops", info.interface_drops)?;
-    let warnings: Vec<String> = [info.warnings.sentences(), read.tables.warnings.clone()].concat();
+    let warnings: Vec<String> = [
+        info.warnings.sentences(),
+        read.warnings.clone(),
+        read.tables.warnings.clone(),
+    ]
+    .concat();
     capture.set_item("warnings", warnings)?;
     Ok(capture)
 }
@@ -210,15 +246,16 @@ struct Tracker(Option<Analysis>);
 #[pymethods]
 impl Tracker {
     #[new]
-    #[pyo3(signature = (*, vantage=None, filter=None, from_s=None, to_s=None, segments=false))]
+    #[pyo3(signature = (*, vantage=None, filter=None, from_s=None, to_s=None, segments=false, max_flows=None))]
     fn new(
         vantage: Option<&str>,
         filter: Option<&str>,
         from_s: Option<f64>,
         to_s: Option<f64>,
         segments: bool,
+        max_flows: Option<i64>,
     ) -> PyResult<Self> {
-        new_analysis(vantage, filter, from_s, to_s, segments).map(|analysis| Self(Some(analysis)))
+        new_analysis(vantage, filter, from_s, to_s, segments, max_flows).map(|analysis| Self(Some(analysis)))
     }
 
     /// Take segments: columns of `tcpfit.schema.SEGMENTS`, in the capture's order.
@@ -274,6 +311,7 @@ fn new_analysis(
     from_s: Option<f64>,
     to_s: Option<f64>,
     segments: bool,
+    max_flows: Option<i64>,
 ) -> PyResult<Analysis> {
     let vantage = vantage.map(parse_vantage).transpose()?;
     let filter = filter.map(Filter::parse).transpose();
@@ -282,7 +320,18 @@ fn new_analysis(
         from_ns: from_s.map(|seconds| nanoseconds("from_s", seconds)).transpose()?,
         to_ns: to_s.map(|seconds| nanoseconds("to_s", seconds)).transpose()?,
     };
-    Ok(Analysis::new(selection, Settings { vantage }, segments))
+    let max_flows = max_flows.map(|most| at_least_1("max_flows", most)).transpose()?;
+    let max_flows = max_flows.map_or(MAX_FLOWS, |most| most as usize);
+    Ok(Analysis::new(selection, Settings { vantage, max_flows }, segments))
+}
+
+fn at_least_1(name: &str, value: i64) -> PyResult<u64> {
+    match u64::try_from(value) {
+        Ok(value) if value > 0 => Ok(value),
+        _ => Err(exceptions::InvalidParameter::new_err(format!(
+            "{name} must be at least 1, got {value}"
+        ))),
+    }
 }
 
 fn parse_vantage(word: &str) -> PyResult<Vantage> {

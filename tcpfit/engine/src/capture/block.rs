@@ -48,6 +48,12 @@ impl Block {
         &self.buffer[self.start..self.end]
     }
 
+    /// The bytes at hand, however many.
+    #[inline]
+    pub fn at_hand(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
     #[cold]
     fn fill(&mut self, n: usize) {
         self.buffer.copy_within(self.start..self.end, 0);

@@ -158,6 +158,11 @@ impl Capture {
             if self.ended {
                 return Ok(None);
             }
+            if let Reader::Pcap(pcap) = &self.reader {
+                if let Some(record) = pcap.record(&mut self.block) {
+                    break record;
+                }
+            }
             let before = self.block.offset();
             let step = match &mut self.reader {
                 Reader::Pcap(pcap) => pcap.step(&mut self.block),

@@ -57,39 +57,36 @@ impl Pcap {
             link_type,
         };
         let window = block.peek(WINDOW);
-        if !pcap.fits(window, pcap.header) {
-            let others = HEADERS.iter().copied();
-            pcap.header = others
-                .filter(|&header| header > 16 && header != pcap.header)
-                .find(|&header| pcap.fits(window, header))
-                .unwrap_or(pcap.header);
+        if pcap.records(window, pcap.header).is_none() {
+            let fits = |&header: &usize| pcap.records(window, header).is_some_and(|records| records >= 2);
+            pcap.header = HEADERS.into_iter().find(fits).unwrap_or(pcap.header);
         }
         Ok(pcap)
     }
 
-    /// The first records make sense with headers of this length: at least two, or all that are there.
-    fn fits(&self, window: &[u8], header: usize) -> bool {
+    /// Whole records at the beginning with headers of this length, `None` where one of them makes no sense.
+    fn records(&self, window: &[u8], header: usize) -> Option<usize> {
+        let fraction_ends = if self.variant.nanoseconds {
+            1_000_000_000
+        } else {
+            1_000_000
+        };
         let mut rest = window;
-        for n in 0..LOOKED_AT {
+        for whole in 0..LOOKED_AT {
             let Some(fields) = rest.first_chunk().filter(|_| rest.len() >= header) else {
-                return n >= 2 || rest.is_empty();
+                return Some(whole);
             };
             let words = self.variant.words(fields);
             let (captured, wire) = self.lengths(words);
-            let fraction_ends = if self.variant.nanoseconds {
-                1_000_000_000
-            } else {
-                1_000_000
-            };
             if captured > MAX_RECORD || captured > wire as usize || words[1] >= fraction_ends {
-                return false;
+                return None;
             }
             match rest.get(header + captured..) {
                 Some(after) => rest = after,
-                None => return n >= 2 || window.len() >= WINDOW,
+                None => return Some(whole),
             }
         }
-        true
+        Some(LOOKED_AT)
     }
 
     /// Bytes captured and bytes on the wire.
@@ -111,37 +108,54 @@ impl Pcap {
         self.link_type
     }
 
-    #[inline]
+    /// Makes sure that the next record is at hand; what is said otherwise.
+    #[cold]
+    #[inline(never)]
     pub fn step(&self, block: &mut Block) -> Step {
         let header = self.header;
         let bytes = block.peek(header);
-        let Some((fields, _)) = bytes.split_first_chunk().filter(|_| bytes.len() >= header) else {
+        let Some(fields) = bytes.first_chunk().filter(|_| bytes.len() >= header) else {
             return Step::short(bytes.len(), header, "record header");
         };
-        let variant = self.variant;
-        let words = variant.words(fields);
-        let [seconds, fraction, ..] = words;
-        let (captured, wire_len) = self.lengths(words);
+        let (captured, _) = self.lengths(self.variant.words(fields));
         if captured > MAX_RECORD {
             return Step::Damaged(format!(
                 "record length {captured} is beyond {MAX_RECORD}, the capture is damaged"
             ));
         }
+        let available = block.peek(header + captured).len();
+        match self.record(block) {
+            Some(record) => Step::Record(record),
+            None => Step::short(available - header, captured, "record"),
+        }
+    }
+
+    /// The next record, if all of it is at hand.
+    #[inline]
+    pub fn record(&self, block: &mut Block) -> Option<Record> {
+        let header = self.header;
+        let bytes = block.at_hand();
+        let fields = bytes.first_chunk()?;
+        let words = self.variant.words(fields);
+        let [seconds, fraction, ..] = words;
+        let (captured, wire_len) = self.lengths(words);
+        if captured > MAX_RECORD || header + captured > bytes.len() {
+            return None;
+        }
         let fraction = i64::from(fraction);
-        let nanoseconds = if variant.nanoseconds { fraction } else { fraction * 1000 };
+        let nanoseconds = if self.variant.nanoseconds {
+            fraction
+        } else {
+            fraction * 1000
+        };
         let time_ns = i64::from(seconds) * 1_000_000_000 + nanoseconds;
         let direction = match (header >= 24).then(|| bytes[22]) {
             Some(0) => Direction::Inbound,
             Some(4) => Direction::Outbound,
             _ => Direction::Unknown,
         };
-        let total = header + captured;
-        let available = block.peek(total).len();
-        if available < total {
-            return Step::short(available - header, captured, "record");
-        }
-        let at = block.consume(total);
-        Step::Record(Record {
+        let at = block.consume(header + captured);
+        Some(Record {
             time_ns,
             link_type: self.link_type,
             wire_len,

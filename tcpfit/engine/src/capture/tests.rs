@@ -321,8 +321,8 @@ fn no_bytes_panic() {
 fn what_is_no_capture_is_named() {
     let error = |bytes: &[u8]| read(bytes).unwrap_err();
     assert!(error(b"").contains("empty file"));
-    assert!(error(b"snoop\0\0\0\0\0\0\x02\0\0\0\x04").contains("snoop capture"));
-    assert!(error(b"snoop\0\0\0").contains("editcap"));
+    assert!(error(b"snoop\0\0\0\0\0\0\x02\0\0\0\x1a").contains("snoop capture of data link 26"));
+    assert!(error(b"snoop\0\0\0\0\0\0\x03\0\0\0\x04").contains("editcap"));
     assert!(error(b"\xfd7zXZ\0\0\x04").contains("xz -dc"));
     assert!(error(b"Hello, this is a text.\n").contains("text file"));
     assert!(error(&[0xde, 0xad, 0xbe, 0xef, 1, 2, 3]).contains("de ad be ef"));

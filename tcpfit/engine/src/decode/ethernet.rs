@@ -3,12 +3,12 @@
 use super::around::{Around, Kind};
 use super::{be16, be32, link, Network, Skip, Version};
 
-const HEADER: usize = 14;
+pub(super) const HEADER: usize = 14;
 
-const IPV4: u16 = 0x0800;
+pub(super) const IPV4: u16 = 0x0800;
 const ARP: u16 = 0x0806;
 pub(super) const TRANSPARENT_BRIDGING: u16 = 0x6558;
-const IPV6: u16 = 0x86dd;
+pub(super) const IPV6: u16 = 0x86dd;
 const VLAN: u16 = 0x8100;
 /// 802.1ad, and what was used before it.
 const QINQ: u16 = 0x88a8;
@@ -25,14 +25,12 @@ const METADATA: u16 = 0x8909;
 /// Smaller numbers are lengths (IEEE 802.3, 3.2.6).
 const LEAST: u16 = 1536;
 
-#[inline(always)]
 pub(super) fn frame(data: &[u8], around: Around) -> Result<Network<'_>, Skip> {
     let (header, rest) = data.split_first_chunk::<HEADER>().ok_or(Skip::TruncatedHeader)?;
     ether_type(be16(header, 12), rest, around)
 }
 
 /// Follows EtherTypes until IP; each step takes bytes, so it ends.
-#[inline(always)]
 pub(super) fn ether_type(kind: u16, rest: &[u8], around: Around) -> Result<Network<'_>, Skip> {
     match kind {
         IPV4 => Ok(Network::new(Version::Four, rest, around)),
@@ -41,7 +39,6 @@ pub(super) fn ether_type(kind: u16, rest: &[u8], around: Around) -> Result<Netwo
     }
 }
 
-#[inline(never)]
 fn other_type(mut kind: u16, mut rest: &[u8], mut around: Around) -> Result<Network<'_>, Skip> {
     loop {
         match kind {

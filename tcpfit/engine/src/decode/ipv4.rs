@@ -57,7 +57,7 @@ fn whole_or_part(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> {
 
 /// The IPv4-mapped address as a number.
 #[inline]
-fn mapped(v4: u32) -> u128 {
+pub(super) fn mapped(v4: u32) -> u128 {
     const PREFIX: u128 = 0xffff << 32;
     PREFIX | u128::from(v4)
 }

@@ -5,7 +5,6 @@ use super::{be16, be32, protocol, Datagram, Fragment, Skip};
 const HEADER: usize = 40;
 
 /// `on_wire` counts the bytes from the IP header to the end of the frame.
-#[inline(always)]
 pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> {
     match fragment(data, on_wire)? {
         (datagram, None) => Ok(datagram),
@@ -14,8 +13,26 @@ pub(super) fn datagram(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> 
 }
 
 /// As `datagram`, and which part of one it is.
-#[inline(always)]
 pub(super) fn fragment(data: &[u8], on_wire: u32) -> Result<(Datagram<'_>, Option<Fragment>), Skip> {
+    let fixed = fixed(data, on_wire)?;
+    let first = Upper {
+        protocol: fixed.protocol,
+        length: fixed.length,
+        data: fixed.data,
+    };
+    let (upper, part) = extensions(first)?;
+    let datagram = Datagram {
+        protocol: upper.protocol,
+        length: upper.length,
+        data: upper.data,
+        ..fixed
+    };
+    Ok((datagram, part))
+}
+
+/// By the fixed header alone: its next header may be an extension.
+#[inline(always)]
+pub(super) fn fixed(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> {
     let (header, rest) = data.split_first_chunk::<HEADER>().ok_or(Skip::TruncatedHeader)?;
     if header[0] >> 4 != 6 {
         return Err(Skip::BadIpHeader);
@@ -25,26 +42,16 @@ pub(super) fn fragment(data: &[u8], on_wire: u32) -> Result<(Datagram<'_>, Optio
         0 => on_wire.saturating_sub(HEADER as u32),
         length => u32::from(length),
     };
-    let mut upper = Upper {
-        protocol: header[6],
-        length,
-        data: rest,
-    };
-    let mut part = None;
-    if upper.protocol != protocol::TCP {
-        (upper, part) = extensions(upper)?;
-    }
-    let datagram = Datagram {
+    Ok(Datagram {
         src: address(&header[8..24]),
         dst: address(&header[24..40]),
         ip_id: None,
         ttl: header[7],
         ecn: (header[1] >> 4) & 3,
-        protocol: upper.protocol,
-        length: upper.length,
-        data: upper.data,
-    };
-    Ok((datagram, part))
+        protocol: header[6],
+        length,
+        data: rest,
+    })
 }
 
 /// What follows a header: its protocol, its length on the wire and its bytes.
@@ -55,7 +62,6 @@ struct Upper<'a> {
 }
 
 /// Passes over extension headers; each takes at least 8 bytes, so it ends.
-#[cold]
 fn extensions(mut upper: Upper<'_>) -> Result<(Upper<'_>, Option<Fragment>), Skip> {
     let mut part = None;
     loop {

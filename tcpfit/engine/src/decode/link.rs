@@ -6,16 +6,11 @@ use crate::capture::{link_type, Packet};
 use crate::segment::Direction;
 
 /// Takes off the link layer. Some formats say which way the packet went.
-#[inline]
 pub(super) fn network<'a>(packet: &Packet<'a>, direction: &mut Direction) -> Result<Network<'a>, Skip> {
-    match packet.link_type {
-        link_type::ETHERNET => ethernet::frame(packet.data, Around::default()),
-        other => by_type(other, packet.data, direction, true),
-    }
+    by_type(packet.link_type, packet.data, direction, true)
 }
 
 /// `outermost` where another link type may be named within.
-#[inline(never)]
 fn by_type<'a>(kind: u32, data: &'a [u8], direction: &mut Direction, outermost: bool) -> Result<Network<'a>, Skip> {
     let nothing = Around::default();
     match kind {

@@ -7,6 +7,7 @@ mod ipv4;
 mod ipv6;
 mod link;
 mod options;
+mod plain;
 mod skip;
 mod tcp;
 mod tunnel;
@@ -163,18 +164,26 @@ pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
 
 /// As `decode`, into a segment that is used again: moving one just written costs as much as decoding it, for the
 /// processor cannot forward many small stores to the wide loads of a copy. After `Err` the segment is meaningless.
-#[inline(always)]
+#[inline]
 pub fn decode_into(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
+    if plain::segment(packet, segment) {
+        return Ok(());
+    }
+    layers(packet, segment)
+}
+
+/// One layer after the other.
+#[inline(never)]
+fn layers(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
     let mut direction = packet.direction;
     let network = link::network(packet, &mut direction)?;
     let datagram = whole(&network, Place::of_packet(packet))?;
     if datagram.protocol == protocol::TCP {
-        return tcp::segment(packet, direction, &datagram, network.around.identity, segment);
+        return tcp::inner_segment(packet, direction, &datagram, network.around.identity, segment);
     }
     tunnelled(packet, direction, datagram, network.around, segment)
 }
 
-#[inline(always)]
 fn whole<'a>(network: &Network<'a>, place: Place) -> Result<Datagram<'a>, Skip> {
     let left = place.left(network.data);
     let datagram = match network.version()? {
@@ -185,7 +194,6 @@ fn whole<'a>(network: &Network<'a>, place: Place) -> Result<Datagram<'a>, Skip> 
 }
 
 /// A datagram that is no TCP: through tunnels, as deep as `around` allows, to one that is.
-#[inline(never)]
 fn tunnelled(
     packet: &Packet<'_>,
     direction: Direction,

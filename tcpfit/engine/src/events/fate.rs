@@ -15,7 +15,7 @@ use crate::events::loss_event::{Loss, LossEvents};
 use crate::flow::rare::Blank;
 use crate::flow::rounds::Rounds;
 use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit};
-use crate::flow::sender::{Ack, Sender, Sent};
+use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 use std::cmp::Reverse;
@@ -193,7 +193,7 @@ impl Fates {
                 w.ack_frame = Some(ack.frame);
             }
         }
-        for n in board.cut(left, right) {
+        for n in board.cut(left, right).take(LOOKED_AT) {
             if let Some(unit) = board.units.get_mut(n).filter(|u| covers(u) && u.resent.is_some()) {
                 resent = true;
                 if unit.sacked_ns == 0 || !behind(unit, unit.sacked_ns) {

@@ -29,6 +29,8 @@ const SYN_TIMER_S: f64 = 0.1;
 pub struct Numbers {
     pub next_flow: u32,
     pub vantage: Option<Vantage>,
+    /// Flows that had more outstanding than is followed.
+    pub overfull: u64,
 }
 
 impl Numbers {
@@ -205,6 +207,12 @@ impl Connection {
     /// Address and port of each end.
     pub fn names(&self) -> [Name; 2] {
         [0, 1].map(|end: usize| (self.ends[end].address, self.ends[end].port))
+    }
+
+    /// Some flow of it has begun, or waits for the capture point to be known.
+    pub fn carries_data(&self) -> bool {
+        let begun = |end: &End| end.direction.is_some() || end.trail.is_some();
+        self.ends.iter().any(begun) || !self.held_back.is_empty()
     }
 
     /// Nothing of the segment's sender is in the capture yet.
@@ -565,6 +573,7 @@ impl Connection {
                 self.syn_expiries(end, sink);
             }
             if let Some(mut flow) = self.ends[end].direction.take() {
+                numbers.overfull += u64::from(flow.sender.overfull);
                 flow.finish(sink);
                 sink.flow(self.row(end, &flow));
             }

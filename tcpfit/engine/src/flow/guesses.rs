@@ -157,6 +157,7 @@ impl Sender {
         }
         self.outstanding = 0;
         self.sacked = 0;
+        self.covered = None;
         self.una = left;
         self.nxt = left;
     }

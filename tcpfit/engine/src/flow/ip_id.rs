@@ -106,7 +106,9 @@ impl IpId {
             self.ones /= 2;
             self.forwards /= 2;
         }
-        self.forget_between(index);
+        if index > self.highest + 1 {
+            self.forget_between(index);
+        }
         self.mark(index);
         self.highest = index;
         self.width = width;
@@ -146,12 +148,12 @@ impl IpId {
         self.seen[word] |= bit;
     }
 
-    /// The bits of the numbers skipped before `index`, and its own, were those of numbers that are too old now.
+    /// The bits of the numbers skipped before `index` were those of numbers that are too old now.
     fn forget_between(&mut self, index: i64) {
         if index - self.highest >= REMEMBERED {
             self.seen = Default::default();
         } else {
-            for skipped in self.highest + 1..=index {
+            for skipped in self.highest + 1..index {
                 let (word, bit) = Self::bit(skipped);
                 self.seen[word] &= !bit;
             }

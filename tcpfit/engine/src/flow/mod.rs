@@ -18,4 +18,4 @@ pub mod table;
 pub mod vantage;
 pub mod window_scale;
 
-pub use table::{Settings, Tracker};
+pub use table::{Settings, Tracker, MAX_FLOWS};

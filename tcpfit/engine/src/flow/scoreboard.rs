@@ -4,7 +4,7 @@
 //! resend, a SACK block or an ACK cuts them (a super-segment is often resent in part).
 
 use crate::rows::Reason;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 /// Units at the front that are looked at one by one.
 const NEAR: usize = 8;
@@ -139,9 +139,86 @@ impl Scoreboard {
     }
 }
 
+/// What SACK blocks have covered: a block grows with every ACK, and only what is new in it has to be looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Covered {
+    /// Left to right; no two touch.
+    ranges: BTreeMap<u64, u64>,
+    fresh: Vec<(u64, u64)>,
+}
+
+impl Covered {
+    /// Adds [left, right) and gives the parts that no block had covered.
+    pub fn add(&mut self, left: u64, right: u64) -> &[(u64, u64)] {
+        self.fresh.clear();
+        let (mut from, mut to, mut at) = (left, right, left);
+        if let Some((&l, &r)) = self.ranges.range(..=left).next_back() {
+            if r >= right {
+                return &self.fresh;
+            }
+            if r >= left {
+                (from, at) = (l, r);
+            }
+        }
+        while let Some((&l, &r)) = self.ranges.range(from..=right).next() {
+            self.ranges.remove(&l);
+            if l > at {
+                self.fresh.push((at, l));
+            }
+            at = at.max(r);
+            to = to.max(r);
+        }
+        if at < right {
+            self.fresh.push((at, right));
+        }
+        self.ranges.insert(from, to);
+        &self.fresh
+    }
+
+    /// Forgets what lies below the left edge.
+    pub fn below(&mut self, una: u64) {
+        while let Some(first) = self.ranges.first_entry().filter(|first| *first.get() <= una) {
+            first.remove();
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn covered_ranges_give_what_is_new() {
+        let mut covered = Covered::default();
+        assert_eq!(covered.add(10, 20), [(10, 20)]);
+        assert_eq!(covered.add(10, 30), [(20, 30)]);
+        assert_eq!(covered.add(12, 18), []);
+        assert_eq!(covered.add(40, 50), [(40, 50)]);
+        assert_eq!(covered.add(5, 60), [(5, 10), (30, 40), (50, 60)]);
+        assert_eq!(covered.add(5, 60), []);
+        assert_eq!(covered.add(60, 61), [(60, 61)]);
+        assert_eq!(covered.ranges.len(), 1);
+        covered.below(60);
+        assert_eq!(covered.ranges.len(), 1);
+        covered.below(61);
+        assert!(covered.ranges.is_empty());
+    }
+
+    #[test]
+    fn covered_ranges_are_those_of_a_list_of_bytes() {
+        let (mut covered, mut bytes, mut state) = (Covered::default(), [false; 256], 1u64);
+        for _ in 0..2000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let (left, length) = (state >> 40 & 0xff, 1 + (state >> 50 & 15));
+            let right = (left + length).min(256);
+            let new = (left..right).filter(|&at| !bytes[at as usize]).count() as u64;
+            assert_eq!(new, covered.add(left, right).iter().map(|(l, r)| r - l).sum());
+            bytes[left as usize..right as usize].fill(true);
+            if state >> 60 == 0 {
+                (covered, bytes) = (Covered::default(), [false; 256]);
+            }
+        }
+    }
 
     fn unit(left: u64, right: u64) -> Unit {
         let first = Transmission {

@@ -11,7 +11,7 @@ use crate::events::reordering::Reordering;
 use crate::flow::rare::Rare;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
-use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit};
+use crate::flow::scoreboard::{segments, Covered, Scoreboard, Transmission, Unit};
 use crate::flow::sequence::before;
 use crate::rows::{Phase, Reason, Sink, Vantage};
 
@@ -23,6 +23,11 @@ const HELD_ONE_WAY: usize = 65_536;
 /// Time in which an answer to an ACK counts as sent because of it, at least: at the sender;
 /// elsewhere four times as long.
 const CLOCK_FLOOR_NS: i64 = 1_000_000;
+/// Units outstanding: a window has at most 1 GiB (RFC 7323, 2.3), which is 741,455 segments of 1448 bytes. Beyond it the
+/// oldest have been acknowledged by ACKs that the capture missed.
+const OUTSTANDING: usize = 1 << 20;
+/// Units that one ACK is held against, where it may concern any.
+pub const LOOKED_AT: usize = 4096;
 /// Segments below the advertised window at which it was not what held the sender.
 const WINDOW_ROOM: f64 = 3.0;
 /// Round trips after the last resend until answers to needless copies have come.
@@ -44,6 +49,9 @@ pub struct Ack {
     /// AE, CWR and ECE.
     pub ace: u8,
 }
+
+/// SACK blocks, and how many there are.
+type Blocks = ([(u64, u64); 4], u8);
 
 impl Ack {
     /// What it says of marks; `progress` as in `Echo`.
@@ -122,8 +130,12 @@ pub struct Sender {
     response_ns: i64,
     /// When the last third duplicate ACK came.
     pub third_ns: i64,
+    /// What SACK blocks have covered above the left edge.
+    pub covered: Option<Box<Covered>>,
+    /// More was outstanding than is followed.
+    pub overfull: bool,
     /// SACK blocks of the last ACK, if it had any.
-    last_sack: Option<Box<([(u64, u64); 4], u8)>>,
+    last_sack: Option<Box<Blocks>>,
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
     /// when all holes are filled came from copies of data that had arrived before.
     pub unexplained_acks: u32,
@@ -186,6 +198,8 @@ impl Sender {
             heard: start,
             response_ns: 0,
             third_ns: i64::MIN / 2,
+            covered: None,
+            overfull: false,
             last_sack: None,
             unexplained_acks: 0,
             held_to: 0,
@@ -300,6 +314,9 @@ impl Sender {
         self.order += u64::from(count);
         self.nxt = sent.right;
         self.outstanding += count;
+        if self.board.units.len() > OUTSTANDING {
+            self.let_go();
+        }
         self.last_sent_ns = sent.time_ns;
         let flight = self.flight();
         self.totals.flight_max = self.totals.flight_max.max(flight);
@@ -313,6 +330,27 @@ impl Sender {
                 Phase::Open => {}
                 _ => self.rounds.disturbed(),
             }
+        }
+    }
+
+    /// More is outstanding than any window holds: the oldest is.
+    #[cold]
+    fn let_go(&mut self) {
+        let Some(unit) = self.board.units.pop_front() else {
+            return;
+        };
+        let count = segments(unit.right - unit.left, self.smss);
+        self.overfull = true;
+        self.una = unit.right;
+        self.outstanding = self.outstanding.saturating_sub(count);
+        if unit.sacked_ns != 0 {
+            self.sacked = self.sacked.saturating_sub(count);
+        }
+        if let Some(covered) = &mut self.covered {
+            covered.below(self.una);
+        }
+        if unit.resent.is_some() || !unit.first.seen {
+            self.fates.on_undelivered(unit);
         }
     }
 
@@ -428,7 +466,8 @@ impl Sender {
             // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
             let update = ack.window > self.window.map(|w| 2 * w);
             let (now_ns, srtt_s) = (ack.time_ns, self.rtt.srtt_s);
-            if !update && !self.sack && !(self.fates.expects_answers() && self.fates.is_answer(now_ns, srtt_s)) {
+            let mut answer = || self.fates.expects_answers() && self.fates.is_answer(now_ns, srtt_s);
+            if !update && !self.sack && !answer() {
                 self.unexplained_acks += 1;
                 self.held_to = self.nxt;
                 self.held_ns = ack.time_ns;
@@ -474,6 +513,7 @@ impl Sender {
             .units
             .iter_mut()
             .take_while(|u| u.first.time_ns <= latest_ns)
+            .take(LOOKED_AT)
             .find(late)
         {
             unit.discarded = true;
@@ -485,6 +525,7 @@ impl Sender {
         self.sack = true;
         let heard = self.heard;
         let mut first_sample: Option<i64> = None;
+        let mut covered = self.covered.take().unwrap_or_default();
         for (i, &(left, right)) in blocks.iter().enumerate() {
             // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
             let inside = i == 0 && blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
@@ -495,32 +536,37 @@ impl Sender {
             if left >= right || left < self.una || right > self.nxt {
                 continue;
             }
-            for n in self.board.cut(left, right) {
-                let unit = &mut self.board.units[n];
-                if unit.sacked_ns != 0 {
-                    continue;
-                }
-                unit.sacked_ns = ack.time_ns;
-                self.sacked += segments(unit.right - unit.left, self.smss);
-                let overtaken = unit.left < heard;
-                if unit.resent.is_none() {
-                    self.heard = self.heard.max(unit.right);
-                    self.delivered_order = self.delivered_order.max(unit.first.order);
-                    if unit.first.seen && first_sample.is_none() {
-                        first_sample = Some(unit.first.time_ns);
-                    }
-                } else if ack.time_ns - unit.last().time_ns >= (self.rtt.min_s * 1e9) as i64 {
-                    self.delivered_order = self.delivered_order.max(unit.last().order);
-                }
-                if overtaken {
-                    let unit = unit.clone();
-                    self.on_overtaken(&unit, ack, heard);
+            for &(left, right) in covered.add(left, right) {
+                for n in self.board.cut(left, right) {
+                    self.on_first_sack(n, ack, heard, &mut first_sample);
                 }
             }
         }
+        self.covered = Some(covered);
         if let Some(sent_ns) = first_sample.filter(|_| ack.ack <= self.una) {
             let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
             self.rtt.smooth(rtt_s, self.una, self.nxt);
+        }
+    }
+
+    /// A unit that a SACK block covers for the first time.
+    fn on_first_sack(&mut self, n: usize, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
+        let unit = &mut self.board.units[n];
+        unit.sacked_ns = ack.time_ns;
+        self.sacked += segments(unit.right - unit.left, self.smss);
+        let overtaken = unit.left < heard;
+        if unit.resent.is_none() {
+            self.heard = self.heard.max(unit.right);
+            self.delivered_order = self.delivered_order.max(unit.first.order);
+            if unit.first.seen && first_sample.is_none() {
+                *first_sample = Some(unit.first.time_ns);
+            }
+        } else if ack.time_ns - unit.last().time_ns >= (self.rtt.min_s * 1e9) as i64 {
+            self.delivered_order = self.delivered_order.max(unit.last().order);
+        }
+        if overtaken {
+            let unit = unit.clone();
+            self.on_overtaken(&unit, ack, heard);
         }
     }
 
@@ -593,6 +639,9 @@ impl Sender {
         // one segment filled the hole, each of the others it released had brought a duplicate ACK
         self.unexplained_acks = if self.sack { 0 } else { held };
         self.una = ack.ack;
+        if let Some(covered) = &mut self.covered {
+            covered.below(self.una);
+        }
         if !resent {
             if let Some(sent_ns) = oldest {
                 let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;

@@ -22,11 +22,27 @@ const TURNS_NEEDED: u32 = 3;
 /// Hosts remembered as being, or not being, the capturing one.
 const HOSTS: usize = 65_536;
 
+/// Connections followed at once, unless the user says otherwise: some 250 MB where none carries data.
+pub const MAX_FLOWS: usize = 1 << 18;
+/// Of these so many parts are settled at a time when there is no room.
+const ROOM: usize = 4;
+
 /// What the user can override.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Settings {
     /// Where the capture was taken; `None` infers it.
     pub vantage: Option<Vantage>,
+    /// Connections followed at once; at least 1.
+    pub max_flows: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            vantage: None,
+            max_flows: MAX_FLOWS,
+        }
+    }
 }
 
 /// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
@@ -124,6 +140,9 @@ pub struct Tracker {
     arounds: Vec<u32>,
     next_sweep_ns: i64,
     clock: Clock,
+    max_flows: usize,
+    /// Connections settled to make room for others.
+    crowded_out: u64,
 }
 
 /// A closed connection and when it may go.
@@ -172,6 +191,7 @@ impl Tracker {
             numbers: Numbers {
                 next_flow: 0,
                 vantage: settings.vantage,
+                overfull: 0,
             },
             next_connection: 0,
             slots: Vec::new(),
@@ -184,6 +204,8 @@ impl Tracker {
             arounds: Vec::new(),
             next_sweep_ns: i64::MIN,
             clock: Clock::default(),
+            max_flows: settings.max_flows.max(1),
+            crowded_out: 0,
         }
     }
 
@@ -209,9 +231,24 @@ impl Tracker {
         }
     }
 
-    /// What was odd about the capture's clock, a sentence each.
+    /// What was odd about the capture's clock, and bounds that were reached, a sentence each.
     pub fn warnings(&self) -> Vec<String> {
-        self.clock.sentences()
+        let mut sentences = self.clock.sentences();
+        if self.numbers.overfull > 0 {
+            sentences.push(format!(
+                "{} flows had more than 1048576 segments outstanding, beyond any window: the oldest were taken for \
+                 acknowledged",
+                self.numbers.overfull
+            ));
+        }
+        if self.crowded_out > 0 {
+            sentences.push(format!(
+                "more than {} connections were open at once: {} of them, those without data or quiet the longest, were \
+                 settled early; --max-flows follows more",
+                self.max_flows, self.crowded_out
+            ));
+        }
+        sentences
     }
 
     #[inline]
@@ -230,7 +267,12 @@ impl Tracker {
                 self.settle(slot, sink);
                 self.open(segment)
             }
-            None => self.other_way(segment).unwrap_or_else(|| self.open(segment)),
+            None => self.other_way(segment).unwrap_or_else(|| {
+                if self.slots.len() - self.free.len() >= self.max_flows {
+                    self.make_room(sink);
+                }
+                self.open(segment)
+            }),
         };
         self.latest = slot;
         let Some(connection) = self.slots[slot as usize].as_mut() else {
@@ -389,14 +431,31 @@ impl Tracker {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
         let mut idle: Vec<(u32, u32)> = Vec::new();
         for (slot, connection) in (0..).zip(&self.slots) {
-            let is_idle = |c: &&Box<Connection>| c.last_ns.saturating_add(IDLE_NS) < now_ns;
-            if let Some(connection) = connection.as_ref().filter(is_idle) {
+            let is_idle = |c: &&Connection| c.last_ns.saturating_add(IDLE_NS) < now_ns;
+            if let Some(connection) = connection.as_deref().filter(is_idle) {
                 idle.push((connection.number, slot));
             }
         }
         // in order of first packet, whatever slots were free then
         idle.sort_unstable();
         for (_, slot) in idle {
+            self.settle(slot, sink);
+        }
+    }
+
+    /// Settles a part of the connections: those without data before others, then those quiet the longest.
+    #[cold]
+    fn make_room(&mut self, sink: &mut dyn Sink) {
+        let mut open: Vec<(bool, i64, u32, u32)> = (0..)
+            .zip(&self.slots)
+            .filter_map(|(slot, c)| c.as_ref().map(|c| (c.carries_data(), c.last_ns, c.number, slot)))
+            .collect();
+        let part = (open.len() / ROOM).max(1);
+        open.select_nth_unstable(part - 1);
+        open.truncate(part);
+        open.sort_unstable_by_key(|&(_, _, number, _)| number);
+        self.crowded_out += open.len() as u64;
+        for (.., slot) in open {
             self.settle(slot, sink);
         }
     }

@@ -1,0 +1,122 @@
+"""Full disks, closed pipes, Ctrl-C, missing files: one sentence, the right exit status, nothing half written."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import captures
+import pytest
+from captures import Transfer
+
+ROOT = Path(__file__).resolve().parents[1]
+RUN = (sys.executable, "-c", "from cli.main import run; run()")
+NO_SPACE = Path("/dev/full")
+needs_full = pytest.mark.skipif(not NO_SPACE.exists(), reason="no /dev/full here")
+VERBS = [
+    ("analyze",),
+    ("analyze", "--format", "json"),
+    ("analyze", "--format", "csv"),
+    ("events",),
+    ("events", "--format", "jsonl"),
+    ("rank",),
+    ("diagnose",),
+]
+ALONE = [("models",), ("--help",), ("analyze", "--help"), ("predict", "--rtt", "50ms", "--p", "0.01")]
+
+
+def environment() -> dict[str, str]:
+    return os.environ | {"PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="module")
+def capture(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("faults") / "a.pcap"
+    path.write_bytes(captures.pcap(Transfer(segments=400, lost=frozenset(range(9, 390, 20))).run()))
+    return path
+
+
+def run(*arguments: object, **keywords: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # type: ignore[call-overload, no-any-return]
+        [*RUN, *map(str, arguments)], text=True, env=environment(), stderr=subprocess.PIPE, **keywords
+    )
+
+
+def said(error: str) -> str:
+    """The one sentence on standard error."""
+    lines = error.splitlines()
+    assert 1 == len(lines), error
+    assert "Traceback" not in error
+    return lines[0]
+
+
+@pytest.mark.parametrize("verb", [*((*verb, "CAPTURE") for verb in VERBS), *ALONE], ids=" ".join)
+def test_nobody_reads(verb: tuple[str, ...], capture: Path) -> None:
+    """`tcpfit ... | head -0` ends quietly."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = run(*(capture if word == "CAPTURE" else word for word in verb), stdout=writing)
+    os.close(writing)
+    assert (0, "") == (done.returncode, done.stderr)
+
+
+@needs_full
+@pytest.mark.parametrize("verb", [*((*verb, "CAPTURE") for verb in VERBS), *ALONE], ids=" ".join)
+def test_no_space_for_the_output(verb: tuple[str, ...], capture: Path) -> None:
+    with NO_SPACE.open("w") as full:
+        done = run(*(capture if word == "CAPTURE" else word for word in verb), stdout=full)
+    assert 1 == done.returncode
+    assert "No space left on device" in said(done.stderr)
+
+
+def test_no_space_for_a_file(capture: Path, tmp_path: Path) -> None:
+    """Writing stops after some kilobytes, as on a full disk: no file is there afterwards, whole or not."""
+    limited = (
+        "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)); from cli.main import run; run()"
+    )
+    call = [sys.executable, "-B", "-c", limited, "annotate", str(capture), str(tmp_path / "out.pcapng")]
+    done = subprocess.run(call, text=True, env=environment(), capture_output=True)
+    assert 1 == done.returncode
+    assert "File too large" in said(done.stderr)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_one_of_ten_cannot_be_read(capture: Path, tmp_path: Path) -> None:
+    names = [capture] * 10
+    names[1] = tmp_path / "missing.pcap"
+    done = run("analyze", *names, "--format", "csv", stdout=subprocess.PIPE)
+    assert 1 == done.returncode
+    assert said(done.stderr).startswith(f"tcpfit: {names[1]}: no such file")
+    rows = done.stdout.splitlines()
+    assert 1 + 9 == len(rows)
+
+
+def test_no_file_handles_left(capture: Path) -> None:
+    few = (
+        "import resource, os; import cli.main, tcpfit.analysis, tcpfit.engine, tcpfit.report.terminal; "
+        "opened = [os.dup(0) for _ in range(3)]; "
+        "resource.setrlimit(resource.RLIMIT_NOFILE, (max(opened) + 1,) * 2); cli.main.run()"
+    )
+    call = [sys.executable, "-c", few, "analyze", str(capture)]
+    done = subprocess.run(call, text=True, env=environment(), capture_output=True)
+    assert 1 == done.returncode
+    assert "Too many open files" in said(done.stderr)
+
+
+def test_interrupted_while_a_pipe_has_nothing_to_read(tmp_path: Path) -> None:
+    fifo = tmp_path / "pipe"
+    os.mkfifo(fifo)
+    with subprocess.Popen(
+        [*RUN, "analyze", str(fifo)], text=True, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        with fifo.open("wb") as writer:  # opens when the reader is there
+            writer.write(captures.pcap(Transfer().run())[:500])
+            writer.flush()
+            process.send_signal(signal.SIGINT)
+            out, error = process.communicate(timeout=60)
+    assert (130, "") == (process.returncode, out)
+    assert "interrupted" in said(error)
