@@ -166,6 +166,9 @@
       part.width = Math.round(narrow ? width - AXES : (part.width / sum) * (width - AXES * parts.length));
     }
     if (narrow) {
+      for (const part of parts) for (const each of [part, ...(part.layer ?? [])]) {
+        if (each.encoding?.y?.axis?.labels === false) each.encoding.y.axis = { title: null }; // its neighbour had labels
+      }
       spec.vconcat = parts;
       delete spec.hconcat;
     }
