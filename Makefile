@@ -4,6 +4,7 @@
 # make bench   time the engine beside other programs, an analysis, a corpus and the models (minutes)
 # make validate simulate flows from the models' assumptions: intervals, verdicts, the papers' claims (minutes)
 # make ratchet check that what was right is right, and record what has become so
+# make fuzz    fuzz every target for MINUTES minutes, and mutate captures through the command
 # make docs    the pages that are made from the code, and the site
 # make site    the documentation as a static site, build/site, with reports of sample captures
 # make wheel   build the wheel into dist/
@@ -18,7 +19,9 @@ CRATE := tcpfit/engine/Cargo.toml
 RUST := $(CRATE) tcpfit/engine/Cargo.lock $(shell find tcpfit/engine/src -name '*.rs' 2>/dev/null)
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test lint bench ratchet wheel docs site tools tshark chromium clean accuracy coverage validate
+MINUTES ?= 10
+
+.PHONY: demo test lint bench fuzz ratchet wheel docs site tools tshark chromium clean accuracy coverage validate
 
 demo: $(VENV)/built
 	$(BIN)/tcpfit analyze $(CAPTURE)
@@ -69,6 +72,11 @@ bench: $(VENV)/tools
 	$(BIN)/python benchmarks/analyze.py
 	$(BIN)/python benchmarks/models.py
 	$(BIN)/python benchmarks/corpus.py
+
+# New inputs stay out of the repository; what is found is kept as tcpfit/engine/fuzz/crash-*.
+fuzz: $(VENV)/tools
+	tcpfit/engine/fuzz/run.sh $(MINUTES)
+	$(BIN)/python tests/mutations.py 1000
 
 # Adds to tests/ratchet.json what has become right; names what no longer is.
 ratchet: $(VENV)/built
