@@ -67,7 +67,7 @@ loss a round trip, so that bursts cost it rate; a sender with SACK repairs them 
 models of NewReno are named for a sender with SACK (no other fits worse or better on so few events) makes tcpfit say
 a tenth too much there.""",
     "Half the losses": """\
-Independent losses. The middle is the first model named, the ends are all that are named. With SACK the first is
+Independent losses. The middle is the first model named, the ends hold the others too. With SACK the first is
 often one without timeouts, which says the square root of two whatever the rate of losses; at 4 % more than that is
 measured, as the models with timeouts say, which are the upper end.""",
     "Late segments, and none": """\
@@ -86,10 +86,9 @@ at its window.""",
     "Timeouts, and none or fewer": """\
 Outage: the path drops everything for half a second or one and a half, once in 20 s. Of 6 % and 8 % of losses RACK
 and tail loss probes (RFC 8985) repair what without them takes a timer; some timeouts remain, and NewReno's other
-slowness goes as well, so that these pairs differ in more than the timers. What the accounting says is right. What
-the models say is not: from the window alone they reckon that about half of the loss events end in a timeout (3/w,
-at a window of six), where with NewReno one in seven did (140 of 938) and with SACK one in eighty (14 of 1,058);
-most of what they give back was never lost.""",
+slowness goes as well, so that these pairs differ in more than the timers. The models are told how many of the loss
+events ended in a timeout: with NewReno one in seven did (140 of 938), with SACK one in eighty (14 of 1,058). Left to
+reckon it from the window, 3/w at a window of six, they give back 1.4 to 1.5 times the rate.""",
     "Without SACK, and with it": """\
 Nothing is said of SACK itself: a model of a sender without it has no such parameter. But SACK repairs any number of
 losses of a window about as fast as one, so what is said of bursts is taken. Of independent losses that is too

@@ -23,8 +23,11 @@ from tcpfit.diagnosis.cost import Together
 from tcpfit.models import Model, catalogue
 from tcpfit.parameters.intervals import Floats
 from tcpfit.ranking.prediction import draws, predict
+from tcpfit.ranking.variants import extended, extensions
 
 Change = Mapping[str, float | str]
+
+TIMERS = "timers that take no time"
 
 CHANGES: Mapping[str, Change] = {
     "half the losses": {"p": 0.5, "p_indication": 0.5, "q_tilde": 0.5},
@@ -32,13 +35,17 @@ CHANGES: Mapping[str, Change] = {
     "the round trip at its least": {"rtt": "rtt_min"},
     "twice the window limit": {"w_max": 2.0},
     "no reaction to late segments": {"p_indication": "p"},
-    "timers that take no time": {"rto": 1e-6},
+    TIMERS: {"rto": 1e-6},
 }
 """What is asked of the models: parameters multiplied, or replaced by another one."""
 
 NEEDS = {"no reaction to late segments": "a_h_reacted"}
 """Changes that are asked of those flows only that have this parameter. Loss indications are more than loss events for
 other reasons too, a timeout out of a recovery among them; with needless recoveries they are the sender's reactions."""
+
+MEASURED = {TIMERS: "p_to"}
+"""Changes that are asked of models only with this parameter measured, where the printed laws derive it: from the window
+they reckon far more timeouts than senders of today have."""
 
 MODEL_ERROR = 0.06
 """Standard deviation of ln(said/measured) over the pairs of transfers of docs/diagnosis/counterfactuals.md of which
@@ -79,6 +86,7 @@ class Models:
     def __init__(self, observed_bps: float, parameters: Mapping[str, Estimate], names: Sequence[str]) -> None:
         self._observed_bps = observed_bps
         self._models = {name: catalogue()[name] for name in names if name in catalogue()}
+        self._with = {parameter: _extended(self._models, parameter) for parameter in MEASURED.values()}
         ends = [
             {name: np.array([getattr(e, end)]) for name, e in parameters.items()} for end in ("value", "low", "high")
         ]
@@ -90,13 +98,12 @@ class Models:
             name: np.concatenate((value, moved[name][:, 0] if name in moved else np.repeat(value, self._draws)))
             for name, value in values.items()
         }
-        self._before = {name: self._predict(model, self._values) for name, model in self._models.items()}
 
     def what_if(self) -> list[WhatIf]:
         """What is said of every change that a model knows; one that changes no parameter of theirs is left out."""
         found = []
         for text in self._asked():
-            ratios = self._ratios([text])
+            ratios = self._ratios([text], self._asked_of([text]))
             if not ratios:
                 continue
             pooled = np.concatenate([_known(ratio) for ratio in ratios.values()])
@@ -110,8 +117,9 @@ class Models:
         """What each two changes save together of the flow's seconds, by the first model that knows both."""
         found = []
         for one, other in combinations(self._asked(), 2):
-            both = self._ratios([one, other])
-            alone = [self._ratios([change]) for change in (one, other)]
+            asked = self._asked_of([one, other])
+            both = self._ratios([one, other], asked)
+            alone = [self._ratios([change], asked) for change in (one, other)]
             name = next((name for name in both if all(name in ratios for ratios in alone)), None)
             if name is None:
                 continue
@@ -126,7 +134,11 @@ class Models:
     def _has(self, name: str) -> bool:
         return bool(np.isfinite(self._values.get(name, np.full(1, np.nan))[0]))
 
-    def _ratios(self, changes: Sequence[str]) -> dict[str, Floats]:
+    def _asked_of(self, changes: Sequence[str]) -> dict[str, Model]:
+        measured = next((MEASURED[text] for text in changes if text in MEASURED), None)
+        return self._models if measured is None else self._with[measured]
+
+    def _ratios(self, changes: Sequence[str], models: Mapping[str, Model]) -> dict[str, Floats]:
         """Predictions with the changes over those without, of each model that knows all of them: estimate and draws."""
         asked = [(name, how) for text in changes for name, how in CHANGES[text].items() if name in self._values]
         changed = dict(self._values)
@@ -139,12 +151,12 @@ class Models:
             if not isinstance(how, str):
                 changed[name] = changed[name] * how
         found = {}
-        for name, model in self._models.items():
+        for name, model in models.items():
             columns = {p.column or p.name for p in model.parameters}
             if not all(columns & CHANGES[text].keys() for text in changes):
                 continue
             with np.errstate(divide="ignore", invalid="ignore"):
-                ratio = self._predict(model, changed) / self._before[name]
+                ratio = self._predict(model, changed) / self._predict(model, self._values)
             if np.isfinite(ratio[0]) and abs(ratio[0] - 1) > LEAST:
                 found[name] = ratio
         return found
@@ -156,6 +168,11 @@ class Models:
             for name, value in values.items()
         }
         return predict(model, inside)
+
+
+def _extended(models: Mapping[str, Model], parameter: str) -> dict[str, Model]:
+    """The models that can take the measured parameter, with it."""
+    return {name: extended(model, parameter) for name, model in models.items() if parameter in extensions(model)}
 
 
 def _known(ratio: Floats) -> Floats:
