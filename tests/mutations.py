@@ -74,7 +74,7 @@ def problem(path: Path) -> str | None:
     done = CliRunner().invoke(main, ["analyze", str(path), "--format", "json"])
     if time.monotonic() - before > ALLOWED_S:
         return f"more than {ALLOWED_S:g} s"
-    if done.exit_code not in (0, 1) or "unexpected" in done.output or "Traceback" in done.output:
+    if done.exit_code not in (0, 1) or "unexpected error" in done.output or "Traceback" in done.output:
         return f"exit status {done.exit_code}: {done.exception!r} {done.output[-300:]}"
     if resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024 > ALLOWED_MB:
         return f"more than {ALLOWED_MB} MB"

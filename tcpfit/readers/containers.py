@@ -412,14 +412,19 @@ class _Pcapng:
         else:
             raise Damage(f"section header with byte-order magic {byte_order.hex()}")
         length = self._length(length_field)
-        _whole(self._stream, (length + 3 & ~3) - 12, "section")
+        if length > LONGEST_BLOCK:
+            raise Damage(f"block length {length} is beyond {LONGEST_BLOCK}, the capture is damaged")
+        rest = _whole(self._stream, (length + 3 & ~3) - 12, "section")
+        repeated = self._u32(rest, len(rest) - 4) if rest else length
+        if repeated != length:
+            raise Damage(f"block length {length} at its start, {repeated} at its end")
         self._first = len(self._facts.interfaces)
 
     def _options(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         at = 0
         while at + 4 <= len(data):
             code, length = struct.unpack_from(f"{self._order}HH", data, at)
-            if code == 0:
+            if code == 0 or at + 4 + length > len(data):
                 return
             yield code, data[at + 4 : at + 4 + length]
             at += 4 + (length + 3 & ~3)
@@ -438,9 +443,9 @@ class _Pcapng:
         link_type, snaplen = struct.unpack_from(f"{self._order}HxxI", body)
         interface = Interface(link_type, snaplen, options=self._in_little_endian(body[8:], INTERFACE_NUMBERS))
         for code, value in interface.options:
-            if code == TSRESOL and len(value) >= 1:
+            if code == TSRESOL and len(value) == 1:
                 interface.units_per_second = 2 ** (value[0] & 0x7F) if value[0] & 0x80 else 10 ** value[0]
-            elif code == TSOFFSET and len(value) >= 8:
+            elif code == TSOFFSET and len(value) == 8:
                 interface.offset_s = struct.unpack_from("<q", value)[0]
         if len(self._facts.interfaces) - self._first == MAX_INTERFACES:
             sentence = f"a section describes more than {MAX_INTERFACES} interfaces; packets of further ones are skipped"
@@ -492,7 +497,7 @@ class _Pcapng:
         direction = 0
         options = self._in_little_endian(body[20 + (captured + 3 & ~3) :], PACKET_NUMBERS)
         for code, value in options:
-            if code == EPB_FLAGS and len(value) >= 4:
+            if code == EPB_FLAGS and len(value) == 4:
                 direction = {1: INBOUND, 2: OUTBOUND}.get(value[0] & 3, 0)
         if dropped != 0xFFFF:
             options += ((EPB_DROPCOUNT, dropped.to_bytes(8, "little")),)

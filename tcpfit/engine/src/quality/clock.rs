@@ -68,7 +68,12 @@ impl Clock {
     #[inline]
     pub fn plain_ns(&mut self, time_ns: i64) -> Option<i64> {
         let time_ns = time_ns.wrapping_add(self.moved_ns);
-        let since_ns = self.last_ns.map_or(0, |last_ns| time_ns.wrapping_sub(last_ns));
+        let first_ns = if (-LATEST_NS..=LATEST_NS).contains(&time_ns) {
+            0
+        } else {
+            -1
+        };
+        let since_ns = self.last_ns.map_or(first_ns, |last_ns| time_ns.wrapping_sub(last_ns));
         let plain = (0..STEP_NS).contains(&since_ns) && self.held.is_empty();
         plain.then(|| {
             self.last_ns = Some(time_ns);
@@ -257,6 +262,20 @@ mod tests {
             "{:?}",
             times.last()
         );
+    }
+
+    #[test]
+    fn the_first_time_is_bounded_too() {
+        for absurd_ns in [i64::MAX, i64::MIN] {
+            let mut clock = Clock::default();
+            assert_eq!(clock.plain_ns(absurd_ns), None);
+            let first = Segment {
+                time_ns: absurd_ns,
+                ..segment(1, 0, 1)
+            };
+            assert_eq!(clock.take(&first, None), Verdict::Release);
+            assert_eq!(clock.release()[0].time_ns.abs(), LATEST_NS);
+        }
     }
 
     #[test]
