@@ -73,7 +73,7 @@ def test_analyze_follows_the_same_options(capture) -> None:  # noqa: F811
         (["--models", ","], "at least one"),
         (["--fit", "pftk-full"], "NAME.PARAMETER"),
         (["--fit", "pftk-full.rtt"], "can fit"),
-        (["--rule", "tfrc"], "tfrc"),
+        (["--rule", "two-rtt"], "two-rtt"),
         (["--block", "0"], "--block"),
     ],
 )
