@@ -1,10 +1,12 @@
 # make demo    build, then analyse a sample capture
 # make test    cargo test and pytest
 # make lint    ruff, mypy, rustfmt, clippy
-# make bench   time the engine beside other programs, an analysis and the models (minutes)
+# make bench   time the engine beside other programs, an analysis, a corpus and the models (minutes)
 # make validate simulate flows from the models' assumptions: intervals, verdicts, the papers' claims (minutes)
 # make ratchet check that what was right is right, and record what has become so
 # make fuzz    fuzz every target for MINUTES minutes, and mutate captures through the command
+# make docs    the pages that are made from the code, and the site
+# make site    the documentation as a static site, build/site, with reports of sample captures
 # make wheel   build the wheel into dist/
 # make clean   remove what was built
 
@@ -19,7 +21,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 MINUTES ?= 10
 
-.PHONY: demo test lint bench fuzz ratchet wheel docs tools tshark chromium clean accuracy coverage validate
+.PHONY: demo test lint bench fuzz ratchet wheel docs site tools tshark chromium clean accuracy coverage validate
 
 demo: $(VENV)/built
 	$(BIN)/tcpfit analyze $(CAPTURE)
@@ -34,7 +36,7 @@ $(VENV)/built: setup.cfg pyproject.toml $(RUST)
 	@touch $@
 
 $(VENV)/tools: $(VENV)/built
-	@$(PIP) --editable '.[test,lint]'
+	@$(PIP) --editable '.[test,lint,docs]'
 	@touch $@
 
 tools: $(VENV)/tools
@@ -69,6 +71,7 @@ bench: $(VENV)/tools
 	$(BIN)/python benchmarks/engine.py
 	$(BIN)/python benchmarks/analyze.py
 	$(BIN)/python benchmarks/models.py
+	$(BIN)/python benchmarks/corpus.py
 
 # New inputs stay out of the repository; what is found is kept as tcpfit/engine/fuzz/crash-*.
 fuzz: $(VENV)/tools
@@ -89,6 +92,12 @@ docs: $(VENV)/tools
 	$(BIN)/python docs/models/make_values.py
 	$(BIN)/python docs/models/make_figures.py
 	$(BIN)/python docs/models/make_pages.py
+	$(BIN)/python docs/make_screenshot.py
+	$(MAKE) site
+
+site: $(VENV)/tools
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo 'build/site/index.html; to search in it: python3 -m http.server --directory build/site'
 
 # docs/accuracy.md, from captures with recorded truth: make accuracy GRADER=grade.py TRACES='dir dir'
 accuracy: $(VENV)/built

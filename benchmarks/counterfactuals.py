@@ -67,7 +67,7 @@ loss a round trip, so that bursts cost it rate; a sender with SACK repairs them 
 models of NewReno are named for a sender with SACK (no other fits worse or better on so few events) makes tcpfit say
 a tenth too much there.""",
     "Half the losses": """\
-Independent losses. The middle is the first model named, the ends are all that are named. With SACK the first is
+Independent losses. The middle is the first model named, the ends hold the others too. With SACK the first is
 often one without timeouts, which says the square root of two whatever the rate of losses; at 4 % more than that is
 measured, as the models with timeouts say, which are the upper end.""",
     "Late segments, and none": """\
@@ -86,7 +86,9 @@ at its window.""",
     "Timeouts, and none or fewer": """\
 Outage: the path drops everything for half a second or one and a half, once in 20 s. Of 6 % and 8 % of losses RACK
 and tail loss probes (RFC 8985) repair what without them takes a timer; some timeouts remain, and NewReno's other
-slowness goes as well, so that these pairs differ in more than the timers.""",
+slowness goes as well, so that these pairs differ in more than the timers. The models are told how many of the loss
+events ended in a timeout: with NewReno one in seven did (140 of 938), with SACK one in eighty (14 of 1,058). Left to
+reckon it from the window, 3/w at a window of six, they give back 1.4 to 1.5 times the rate.""",
     "Without SACK, and with it": """\
 Nothing is said of SACK itself: a model of a sender without it has no such parameter. But SACK repairs any number of
 losses of a window about as fast as one, so what is said of bursts is taken. Of independent losses that is too
@@ -112,7 +114,7 @@ HALVED, SINGLE, LEAST_RTT, DOUBLED = (
     "the round trip at its least",
     "twice the window limit",
 )
-NO_REACTION = "no reaction to late segments"
+NO_REACTION, NO_TIMERS = "no reaction to late segments", "timers that take no time"
 WINDOW, REORDERING, TIMEOUT = "receiver-window-limited", "reordering-limited", "timeout-limited"
 LOSSES_OF = "the losses of "
 
@@ -153,7 +155,8 @@ def _pairs() -> Iterator[Pair]:
         yield Pair(kind, f"outage{seconds}", "outage0", TIMEOUT)
     for rate in (6, 8):
         for stack in ("newreno", "sack"):
-            yield Pair(kind, f"loss{rate}-{stack}", f"loss{rate}-rack", TIMEOUT)
+            for asks in (TIMEOUT, NO_TIMERS):
+                yield Pair(kind, f"loss{rate}-{stack}", f"loss{rate}-rack", asks)
     kind = "Without SACK, and with it"
     for rate in (1, 2, 4):
         yield Pair(kind, f"loss{rate}-newreno", f"loss{rate}-sack", SINGLE)

@@ -125,6 +125,7 @@ class Tool:
     command: tuple[str, ...]
     sampled: bool = False
     reports: bool = False  # the program says itself what a part of it cost
+    slow: bool = False  # left out where it is in a hurry
     runs: list[Run] = field(default_factory=list)
     start_up: list[Run] = field(default_factory=list)
 
@@ -157,7 +158,7 @@ def tools(scenario: Scenario, compiled: dict[str, Path]) -> list[Tool]:
     if scenario.packed:
         return [*own, Tool(f"{scenario.packed} -dc", (scenario.packed, "-dc"))]
     if scenario.command:
-        own.append(Tool("tcpfit analyze --format json", (str(tcpfit), "analyze", "--format", "json")))
+        own.append(Tool("tcpfit analyze --format json", (str(tcpfit), "analyze", "--format", "json"), slow=True))
     return [
         *own,
         *(Tool(name, (str(path),)) for name, path in compiled.items()),
@@ -165,7 +166,7 @@ def tools(scenario: Scenario, compiled: dict[str, Path]) -> list[Tool]:
         Tool("tcptrace -n", ("tcptrace", "-n")),
         Tool("tcptrace -l -n", ("tcptrace", "-l", "-n")),
         Tool("tcptrace -n -lr", ("tcptrace", "-n", "-lr")),
-        Tool("tshark -q -z conv,tcp", ("tshark", "-n", "-q", "-z", "conv,tcp", "-r"), sampled=True),
+        Tool("tshark -q -z conv,tcp", ("tshark", "-n", "-q", "-z", "conv,tcp", "-r"), sampled=True, slow=True),
     ]
 
 
@@ -176,7 +177,7 @@ def main() -> int:
         engine(arguments.engine)
         return 0
     try:
-        text = measure(arguments.packets, arguments.rounds)
+        text = measure(arguments.packets, arguments.rounds, arguments.quick)
     except subprocess.CalledProcessError as error:
         print(f"{Path(error.cmd[0]).name} failed with status {error.returncode}; nothing was written", file=sys.stderr)
         return 1
@@ -200,6 +201,7 @@ def parse() -> argparse.Namespace:
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--packets", type=at_least(1000), default=1_000_000, help="of each capture (1000000)")
     parser.add_argument("--rounds", type=at_least(1), default=5, help="that count (5)")
+    parser.add_argument("--quick", action="store_true", help="without the slow ones, the whole command and tshark")
     parser.add_argument("--markdown", type=page, metavar="FILE", help="write the page too")
     parser.add_argument("--engine", metavar="CAPTURE", help=argparse.SUPPRESS)
     return parser.parse_args()
@@ -240,7 +242,7 @@ def engine(path: str) -> None:
     print(json.dumps({"cpu_s": cost, "resent": flows["retransmitted_segments"].sum(), **found}))
 
 
-def measure(packets: int, rounds: int) -> str:
+def measure(packets: int, rounds: int, quick: bool) -> str:
     """Generate, run and print; gives the whole page."""
     sections = []
     load = [os.getloadavg()[0]]
@@ -249,6 +251,8 @@ def measure(packets: int, rounds: int) -> str:
         commands = {tool.command[0] for scenario in CAPTURES.values() for tool in tools(scenario, compiled)}
         missing = {command for command in commands if not shutil.which(command)}
         said = machine(sorted(Path(name).name for name in missing))
+        if quick:
+            said += "\nThe whole command and `tshark` were left out of this run."
         if not compiled:
             said += "\nThe libpcap loops could not be compiled and are left out."
         print(said)
@@ -258,6 +262,7 @@ def measure(packets: int, rounds: int) -> str:
             captures = generated(Path(folder), scenario, max(int(packets * scenario.share), 1000))
             checked = check(captures, "tcptrace" not in missing and not scenario.packed)
             installed = [tool for tool in tools(scenario, compiled) if tool.command[0] not in missing]
+            installed = [tool for tool in installed if not (quick and tool.slow)]
             for number in range(rounds + 1):
                 print(f"{title}: round {number} of {rounds}", file=sys.stderr)
                 for tool in installed:

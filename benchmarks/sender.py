@@ -59,7 +59,8 @@ class Path:
 
 @dataclass(frozen=True)
 class Sender:
-    """What the sender does: see the module. `restart`: slow start after a timeout; `timeouts` false: none ever."""
+    """What the sender does: see the module. `restart`: slow start after a timeout; `timeouts` false: none ever;
+    `loose`: the window grows by a segment in a round with probability 1/b."""
 
     recovery: str = "newreno"
     b: float = 1.0
@@ -69,6 +70,7 @@ class Sender:
     fragile: bool = False
     pipe: bool = False
     instant: bool = False
+    loose: bool = False
     cubic: bool = False
     first_window: float = 2.0
     threshold: float = np.inf
@@ -249,7 +251,7 @@ class _Run:
             friendly = self.peak[i] * BETA + 3 * (1 - BETA) / (1 + BETA) * t / self.path.rtt_s
             grown = np.maximum(C * (t - k) ** 3 + self.peak[i], friendly)
         else:
-            grown = window + 1 / b
+            grown = window + (self.random.random(len(i)) < 1 / b if self.sender.loose else 1 / b)
         slow = window < threshold  # a segment for each ACK, and those cover b segments
         acked = np.minimum(window + np.ceil(np.floor(window) / b), np.maximum(threshold, window + 1 / b))
         self.window[i] = np.minimum(np.where(slow, acked, grown), self.sender.w_max)

@@ -18,7 +18,7 @@ from pathlib import Path as File
 
 import calibration
 import claims
-from calibration import LOSS_RATES, WORLDS, Row
+from calibration import LOOSE, LOSS_RATES, WORLDS, Row
 from claims import load, save
 from validation_figures import drawings
 from validation_page import page
@@ -30,7 +30,7 @@ ROOT = File(__file__).resolve().parent.parent
 PAGE = ROOT / "docs/validation.md"
 DATA = ROOT / "docs/validation"
 
-FLOWS, EVENTS = 60, 140
+FLOWS, COVERED, EVENTS = 60, 240, 140
 LENGTHS = (30, 300)
 SIMULATED: Mapping[str, Callable[[], Iterator[Row]]] = {
     "bernoulli": claims.bernoulli,
@@ -46,19 +46,22 @@ def judge(task: tuple[int, int]) -> tuple[list[Row], list[Row]]:
     """Coverage and verdicts of one world at one of its loss rates."""
     world, number = WORLDS[task[0]], task[1]
     p = world.rates[number]
+    many = world.flows(p, EVENTS, COVERED, seed=1000 + EVENTS)
+    covered = list(calibration.coverage(many, world, estimate(*many)))
     tables = world.flows(p, EVENTS, FLOWS, seed=number)
     parameters = estimate(*tables)
     where = {"model": world.model, "loss": p}
     row = where | calibration.verdicts(tables, parameters, world.model)
     row["bias"] = calibration.bias(tables, parameters, world.model)
     row["bias_programmed"] = calibration.bias(tables, parameters, world.model, p)
-    return [where | {"events": EVENTS} | one for one in calibration.coverage(tables, world, parameters)], [row]
+    return [where | {"events": EVENTS} | one for one in covered], [row]
 
 
 def cover(task: tuple[int, int]) -> list[Row]:
-    """Coverage of one world at its middle loss rate, for flows of another length."""
-    world, events = WORLDS[task[0]], task[1]
-    tables = world.flows(0.01, events, FLOWS, seed=events)
+    """Coverage of one world at its middle loss rate, for flows of another length; after the last world the loose
+    one."""
+    world, events = (*WORLDS, LOOSE)[task[0]], task[1]
+    tables = world.flows(0.01, events, COVERED, seed=1000 + events)
     rows = calibration.coverage(tables, world, estimate(*tables))
     return [{"model": world.model, "loss": 0.01, "events": events} | row for row in rows]
 
@@ -75,7 +78,8 @@ def measure(jobs: int) -> None:
         named = {name: pool.submit(run, name) for name in SIMULATED}
         judged = pool.map(judge, [(i, k) for i in range(len(WORLDS)) for k in range(len(LOSS_RATES))])
         random = [i for i, world in enumerate(WORLDS) if world.losses != "periodic"]
-        others = pool.map(cover, [(i, events) for events in LENGTHS for i in random])
+        tasks = [(i, events) for events in LENGTHS for i in random]
+        others = pool.map(cover, tasks + [(len(WORLDS), events) for events in (*LENGTHS, EVENTS)])
         for name, future in named.items():
             write(name, future.result())
         coverage: list[Row] = []

@@ -124,7 +124,7 @@ class _Printer:
             shown = number if self._in_full else max(self._top, terminal.IN_FULL)
             largest = analysis.select(analysis.largest()[:shown])
             facts = contract.capture_facts(analysis) | {"flows": list(contract.flow_facts(largest))}
-            terminal.show(facts, out, flows=number, top=self._top, in_full=self._in_full)
+            terminal.show(facts, out, analysis.rounds, flows=number, top=self._top, in_full=self._in_full)
         self._first = False
 
     def close(self) -> None:

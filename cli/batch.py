@@ -96,6 +96,8 @@ def batch(
             return _status(status)
         if not corpus or output is None:
             raise click.UsageError("give the captures and, with -o, the data set")
+        if source.key is not None:
+            raise click.UsageError("--anonymize is for what is printed; a data set keeps the addresses")
         from tcpfit.corpus import Settings, run
 
         choices["models"] = None if choices["models"] is None else tuple(choices["models"])
@@ -103,7 +105,7 @@ def batch(
             summary = run(
                 corpus,
                 output,
-                settings=Settings(**asdict(source), **choices),
+                settings=Settings(**_of_readers(source), **choices),
                 workers=workers,
                 scheduler=scheduler,
                 time_limit_s=time_limit,
@@ -128,6 +130,11 @@ def batch(
         complain(f"{error.strerror and unexpected(error) or error}; the data set is as it was, run again to go on")
         return 1
     return _summary(summary, output)
+
+
+def _of_readers(source: options.Source) -> dict[str, Any]:
+    """How captures are read, without the key, of which a data set knows nothing."""
+    return {name: value for name, value in asdict(source).items() if name != "key"}
 
 
 def _label(text: str) -> tuple[str, str]:

@@ -72,7 +72,7 @@ def diagnose(
                     click.echo("  no TCP flow carried data")
                 for each in found:
                     out.print()
-                    diagnosed.show(each, whole.capture.get("start_ns") or 0, out)
+                    diagnosed.show(each, whole.capture.get("start_ns") or 0, whole.rounds, out)
         status |= work.status
     if form == "json":
         from tcpfit.report import contract

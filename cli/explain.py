@@ -14,7 +14,8 @@ from .reading import Work, read
 @options.form("text", "json")
 @options.reader
 @options.vantage
-def explain(capture: str, frame: int, form: str, reader: str, vantage: str | None) -> int:
+@options.anonymity
+def explain(capture: str, frame: int, form: str, reader: str, vantage: str | None, key: bytes | None) -> int:
     """Say what a frame is, and what stands behind every event that names it.
 
     \b
@@ -26,7 +27,7 @@ def explain(capture: str, frame: int, form: str, reader: str, vantage: str | Non
     with Work(capture) as work:
         from tcpfit.report import contract, explained, explanation, terminal
 
-        facts = explanation.explain(read(capture, options.Source(reader, vantage), segments=True), frame)
+        facts = explanation.explain(read(capture, options.Source(reader, vantage, key=key), segments=True), frame)
         if form == "json":
             click.echo(contract.dumps(facts))
         else:

@@ -30,6 +30,7 @@ from .pooled import dynamics, pool
 from .predict import predict
 from .rank import rank
 from .report import report
+from .xpl import xpl
 
 
 class Interrupted(click.ClickException):
@@ -91,6 +92,7 @@ main.add_command(pool)
 main.add_command(predict)
 main.add_command(rank)
 main.add_command(report)
+main.add_command(xpl)
 
 
 def run() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+
+from .errors import complain
 
 _DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d*)?|\.\d+)(ms|s)?)?")
 
@@ -18,10 +22,12 @@ VANTAGES = ("sender", "receiver", "middle")
 
 UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 
-RULES = ("one-rtt", "window", "recovery-point")  # of tcpfit.parameters.RULES, which a help page does not load
+RULES = ("one-rtt", "window", "recovery-point", "tfrc")  # of tcpfit.parameters.RULES, which a help page does not load
 
 FIGURES = ("time-sequence", "window", "rtt", "rate", "ranking", "losses", "intervals", "shares", "stalls")
 """Those of tcpfit.report.figures.KINDS, which a help page does not load."""
+
+KEY_VARIABLE = "TCPFIT_ANONYMIZE_KEY"
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,6 +43,8 @@ class Source:
     to_s: float | None = None
     max_flows: int | None = None
     max_memory: int | None = None
+    key: bytes | None = None
+    """Under which addresses are shown; None shows them as they are."""
 
 
 class Duration(click.ParamType[float]):
@@ -208,8 +216,55 @@ def _ranking_choices(models: str | None, rule: str, block: int | None, fits: tup
     return {"models": names, "rule": rule, "block": block, "fit": fits}
 
 
+ANONYMITY = (
+    click.option(
+        "--anonymize-key",
+        type=click.Path(dir_okay=False, path_type=Path),
+        metavar="FILE",
+        help="The key of --anonymize, 16 bytes at least, so that every run shows the same addresses.",
+    ),
+    click.option(
+        "--anonymize",
+        is_flag=True,
+        help=f"Show other addresses with the same common prefixes; the key is random, or in {KEY_VARIABLE}.",
+    ),
+)
+
+
+def anonymity(command: Callable[..., Any]) -> Callable[..., Any]:
+    """`--anonymize` and `--anonymize-key`, given to the command as `key`."""
+
+    @wraps(command)
+    def with_key(*args: Any, anonymize: bool, anonymize_key: Path | None, **rest: Any) -> Any:
+        return command(*args, key=_anonymity_key(anonymize, anonymize_key), **rest)
+
+    return _with_options(with_key, *ANONYMITY)
+
+
+def _anonymity_key(wanted: bool, file: Path | None) -> bytes | None:
+    """The key of the file, of the environment, or a new one, which is said; None where nobody wants one."""
+    if file is None and not wanted:
+        return None
+    from tcpfit.anonymity import LEAST, new_key
+
+    if file is not None:
+        try:
+            key, place = file.read_bytes().rstrip(b"\r\n"), f"--anonymize-key {file}"
+        except OSError as error:
+            raise click.UsageError(f"--anonymize-key {file}: {error.strerror or error}") from error
+    elif KEY_VARIABLE in os.environ:
+        key, place = os.environb[KEY_VARIABLE.encode()], KEY_VARIABLE
+    else:
+        complain("addresses are anonymized with a key of this run; --anonymize-key FILE shows the same ones every time")
+        return new_key()
+    if len(key) < LEAST:
+        raise click.UsageError(f"{place}: a key has at least {LEAST} bytes, got {len(key)}")
+    return key
+
+
 def source(command: Callable[..., Any]) -> Callable[..., Any]:
-    """`--reader`, `--vantage`, `--filter`, `--from`, `--to` and bounds, given to the command as one `Source`."""
+    """How captures are read: `--reader`, `--vantage`, which packets count, bounds, and the addresses that are shown;
+    given to the command as one `Source`."""
 
     @wraps(command)
     def read_so(
@@ -223,10 +278,13 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
         max_memory: int | None,
         **rest: Any,
     ) -> Any:
-        return command(*args, source=Source(reader, vantage, filter_, from_s, to_s, max_flows, max_memory), **rest)
+        key = _anonymity_key(rest.pop("anonymize"), rest.pop("anonymize_key"))
+        source = Source(reader, vantage, filter_, from_s, to_s, max_flows, max_memory, key)
+        return command(*args, source=source, **rest)
 
     return _with_options(
         read_so,
+        *ANONYMITY,
         click.option(
             "--max-memory",
             type=Size(),

@@ -27,7 +27,7 @@ def read(capture: str, source: Source, *, segments: bool = False) -> Analysis:
     from tcpfit.analysis import analyze
 
     with _progress(capture) as progress:
-        return analyze(
+        analysis = analyze(
             capture,
             reader=source.reader,
             vantage=source.vantage,
@@ -39,6 +39,12 @@ def read(capture: str, source: Source, *, segments: bool = False) -> Analysis:
             max_flows=source.max_flows,
             max_memory=source.max_memory,
         )
+    return under(source.key, analysis)
+
+
+def under(key: bytes | None, analysis: Analysis) -> Analysis:
+    """The analysis with its addresses under a key, where there is one."""
+    return analysis if key is None else analysis.anonymized(key)
 
 
 class Work:

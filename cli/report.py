@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import corpus_report, options, pages
-from .reading import Work, read
+from .reading import Work, read, under
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -72,6 +72,8 @@ def report(
     if corpora:
         if len(corpora) < len(captures):
             raise click.UsageError("a corpus and a capture do not go into one report")
+        if source.key is not None:
+            raise click.UsageError("--anonymize is for captures, not for a corpus")
         return corpus_report.write(corpora, output, form=form, by=by, worst=worst, pages=linked)
     if form != "html" or by is not None or linked:
         raise click.UsageError("--format, --by and --pages are for a corpus; tcpfit analyze prints captures")
@@ -79,7 +81,8 @@ def report(
     status = 0
     for capture, path in zip(captures, pages.targets(captures, output, "--output"), strict=True):
         with Work(capture) as work:
-            analysis = _load(capture) if _is_folder(capture) else read(capture, source, segments=True)
+            saved = _is_folder(capture)
+            analysis = under(source.key, _load(capture)) if saved else read(capture, source, segments=True)
             analysis = analysis.select(flows) if flows else analysis
             pages.write(analysis.ranked_by(**choices), path, drawn=len(flows) or drawn, data=data)
             click.echo(path)

@@ -93,7 +93,7 @@ def printed(name: str) -> str:
     """What `tcpfit diagnose` prints of a sample's flow, below the line of the capture."""
     analysis, found = analysed(name)
     out = Console(file=io.StringIO(), width=COLUMNS, color_system=None)
-    diagnosed.show(found, analysis.capture["start_ns"], out)
+    diagnosed.show(found, analysis.capture["start_ns"], analysis.rounds, out)
     text = out.file.getvalue()  # type: ignore[attr-defined]
     return "".join(f"    {line}".rstrip() + "\n" for line in text.rstrip().splitlines())
 

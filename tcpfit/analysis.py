@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -161,7 +162,11 @@ class Analysis:
         if block is not None and block < 1:
             raise InvalidParameter(f"a block has at least 1 event, got {block}")
         estimated, (flows, events) = self.parameters, parameters.under_rule(self.flows, self.events, rule)
-        if rule != "one-rtt":
+        if rule == "tfrc":
+            name = pl.col("name").cast(pl.String)
+            weighed = estimated.filter(name == "p_tfrc").with_columns(name=pl.lit("p", estimated.schema["name"]))
+            estimated = pl.concat([estimated.filter(name != "p"), weighed]).sort("flow", "name")
+        elif rule != "one-rtt":
             changed = pl.col("name").cast(pl.String).is_in(parameters.OF_LOSS_EVENTS)
             ruled = parameters.estimate(flows, events, self.rounds).filter(changed)
             estimated = pl.concat([estimated.filter(~changed), ruled]).sort("flow", "name")
@@ -173,6 +178,7 @@ class Analysis:
             None if models is None else ranking.by_name(models),
             fits=fit,
             per_block=ranking.EVENTS if block is None else block,
+            rule=rule,
         )
 
     def ranked_by(self, **choices: Any) -> Analysis:
@@ -226,6 +232,32 @@ class Analysis:
             if "flow" in table.columns
         }
         return Analysis(self.path, replace(self._reading, tables=self._reading.tables | tables), self._choices)
+
+    def around(self, flow: int) -> Analysis:
+        """The same capture with only the segments between the ends of a flow, both ways; its other tables are whole.
+
+        What looks at the packets of one flow need not look through those of all. Raises InvalidParameter for a number
+        that the capture does not have.
+        """
+        ends = self.select([flow]).flows.row(0, named=True)
+        names = ("src", "src_port", "dst", "dst_port")
+        there = pl.all_horizontal(pl.col(name) == ends[name] for name in names)
+        back = pl.all_horizontal(pl.col(name) == ends[names[(i + 2) % 4]] for i, name in enumerate(names))
+        alone = copy(self)  # with what was computed
+        tables = self._reading.tables | {"segments": self.segments.filter(there | back)}
+        alone._reading = replace(self._reading, tables=tables)
+        return alone
+
+    def anonymized(self, key: bytes) -> Analysis:
+        """The same capture with pseudonyms for all addresses, in every table and report: prefix-preserving, keyed.
+
+        Names of files stay. Raises InvalidParameter for a key of fewer than 16 bytes. See `tcpfit.anonymity`.
+        """
+        from tcpfit.anonymity import Pseudonyms
+
+        pseudonyms = Pseudonyms(key)
+        tables = {name: pseudonyms.in_table(table) for name, table in self._reading.tables.items()}
+        return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
 
     def plot(self, kind: str, flow: int | None = None, *, theme: str = "light") -> Any:
         """A figure of a flow, by default of the largest, as an Altair chart, which a notebook shows.

@@ -20,11 +20,13 @@ ALLOWED = {
     "ranking": {"parameters", "models"},
     "diagnosis": {"parameters", "models", "ranking"},
     "report": {"parameters", "models", "ranking", "diagnosis"},
-    "analysis": {"readers", "engine", "parameters", "models", "ranking", "diagnosis", "report"},
+    "anonymity": set(),
+    "analysis": {"anonymity", "readers", "engine", "parameters", "models", "ranking", "diagnosis", "report"},
     "comparison": {"analysis", "readers"},
     "annotation": {"analysis", "readers", "report"},
     "corpus": {"analysis", "engine", "readers", "parameters", "models", "ranking", "diagnosis", "report"},
     "cli": {
+        "anonymity",
         "analysis",
         "corpus",
         "comparison",
@@ -37,7 +39,7 @@ ALLOWED = {
         "report",
     },
 }
-LONE = ("analysis", "comparison", "annotation")
+LONE = ("anonymity", "analysis", "comparison", "annotation")
 FILES = {
     part: [ROOT / f"tcpfit/{part}.py"] if part in LONE else sorted((ROOT / "tcpfit" / part).rglob("*.py"))
     for part in ALLOWED

@@ -7,6 +7,7 @@ import json
 import math
 
 import captures
+import numpy as np
 import polars as pl
 import pytest
 from captures import Transfer
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tcpfit
+from tcpfit.models import catalogue
 from tcpfit.report import contract
 from tcpfit.schema import polars_schema
 
@@ -144,6 +146,25 @@ def test_a_line_a_flow(analysis):
         {key: value for key, value in flow.items() if key not in ("schema", "capture")} for flow in flows
     ]
     assert {analysis.path} == {flow["capture"] for flow in flows}
+
+
+def test_short_flows_have_the_models_of_a_transfer_time(analysis):
+    """Of three segments; not of 400, nor of 30 with a pause of more than a tenth of the time. From what the flow itself
+    shows, whatever else is in the capture."""
+    flows = {flow["counts"]["unique_bytes"] // 1000: flow for flow in analysis.to_dict()["captures"][0]["flows"]}
+    of_times = {name for name, model in catalogue().items() if model.predicts == "transfer-time"} - {"catnip"}
+    found = {n: [model for model in flow["models"] if model["name"] in of_times] for n, flow in flows.items()}
+    assert [[], []] == [found[400], found[30]]
+    assert of_times == {model["name"] for model in found[3]}
+    assert {None} == {model["rank"] for model in found[3]} == {model["predicted_bps"] for model in found[3]}
+    known = [model for model in found[3] if model["applicable"]]
+    assert {"cardwell-2000", "hysteresis"} <= {model["name"] for model in known}
+    for model in known:  # held against the time that the sender saw, which may be a part of a round trip more
+        off = np.log(model["predicted_time_s"] / flows[3]["observed"]["transfer_time_s"])
+        assert off == pytest.approx(model["log_ratio"], abs=0.01)
+        assert "`tcpfit pool` ranks it over many" in model["reasons"][0]
+    (alone,) = analysis.select([flows[3]["id"]]).to_dict()["captures"][0]["flows"]
+    assert flows[3]["models"] == alone["models"]
 
 
 def test_csv_is_flat_and_full(analysis):

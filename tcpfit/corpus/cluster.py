@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import base64
 import queue
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -20,6 +21,9 @@ from tcpfit.corpus.task import Outcome, Task
 from tcpfit.exceptions import InvalidParameter
 
 CONNECT_S = 10.0
+
+ASK_EVERY_S = 1.0
+"""Time between questions how many threads the cluster has, each of which goes over the network."""
 
 SPARE: queue.SimpleQueue[Process] = queue.SimpleQueue()
 """Worker processes of this dask worker that wait for a task."""
@@ -58,12 +62,15 @@ class Cluster:
             raise InvalidParameter(f"{scheduler}: no dask scheduler answers there ({said})") from None
         self._done: queue.SimpleQueue[tuple[Any, Token, Task]] = queue.SimpleQueue()
         self._under_way: dict[str, Any] = {}
+        self._slots, self._asked = 1, -ASK_EVERY_S
 
     @property
     def slots(self) -> int:
         """Two tasks a thread, as many as there are now: workers come and go."""
-        threads: dict[str, int] = self._client.nthreads()
-        return max(2 * sum(threads.values()), 1)
+        if time.monotonic() > self._asked + ASK_EVERY_S:
+            threads: dict[str, int] = self._client.nthreads()
+            self._slots, self._asked = max(2 * sum(threads.values()), 1), time.monotonic()
+        return self._slots
 
     def submit(self, token: Token, task: Task) -> None:
         """Have a task done."""

@@ -131,13 +131,27 @@ def filesystem(url: str) -> tuple[Any, str]:
         import fsspec
     except ImportError:
         raise InvalidParameter(f"{url}: URLs need fsspec; install tcpfit[remote]") from None
+    first, _, archive = url.partition("::")
+    key = ""
+    if os.path.isfile(archive):  # to open an archive is to read its directory, which would be done for each file in it
+        status = os.stat(archive)
+        key = f"{first.partition('://')[0]} {archive} {status.st_size} {status.st_mtime_ns}"
+        if key in _ARCHIVE:
+            return _ARCHIVE[key], _ARCHIVE[key]._strip_protocol(first)
     try:
         system, inside = fsspec.core.url_to_fs(url)
     except ImportError as error:
         raise InvalidParameter(f"{url}: {_said(error)}") from None
     except ValueError as error:
         raise InvalidParameter(f"{url}: no URL that fsspec reads ({_said(error)})") from None
+    if key:
+        _ARCHIVE.clear()
+        _ARCHIVE[key] = system
     return system, inside
+
+
+_ARCHIVE: dict[str, Any] = {}
+"""The archive of this machine that was opened last."""
 
 
 class _Remote(io.RawIOBase):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from tcpfit.analysis import AtomicFile
-from tcpfit.corpus.files import File
+from tcpfit.corpus.files import File, text
 
 
 class Identities:
@@ -44,9 +44,9 @@ class Identities:
         self._journal.flush()
 
     def keep(self, paths: set[str]) -> None:
-        """Forget all other files, and write what is left."""
+        """Forget all files but those whose names, as text, are these, and write what is left."""
         self.close()
-        self._known = {path: known for path, known in self._known.items() if path in paths}
+        self._known = {path: known for path, known in self._known.items() if text(path) in paths}
         self._write()
 
     def close(self) -> None:

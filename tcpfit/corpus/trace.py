@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -46,6 +47,6 @@ def analyse(paths: Sequence[str], settings: Settings) -> Analysis:
 def without_path(sentence: str, paths: Sequence[str]) -> str:
     """A sentence on a capture without its name, which is not part of its content."""
     for path in paths:
-        for name in (path, text(path)):
+        for name in (path, text(path), os.fsencode(path).decode(errors="replace")):
             sentence = sentence.removeprefix(f"{name}: ").replace(name, "the capture")
     return sentence

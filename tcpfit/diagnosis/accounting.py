@@ -5,7 +5,8 @@ The first of these rules that holds gives the cause:
 
 1. *receiver-stalled*: no window was advertised (RFC 9293, 3.8.6.1).
 2. *timeout-limited*: the silence of a retransmission timer that expired, and what follows until the flight is half of
-   what it was. Where the resend was needless and the flow has late segments, *reordering-limited*.
+   what it was. Where the resend was needless and the flow has late segments, *reordering-limited*. `reactions` has this
+   in detail, and what is *unknown* because nothing came back any more.
 3. *loss-limited*: fast recovery from losses; *bottleneck-limited* if the flow itself had filled the queue. A needless
    one is *reordering-limited*: only late segments, or copies, make duplicate ACKs without a loss.
 4. *application-limited*: nothing was outstanding, and the round before such a pause, which left the window unfilled.
@@ -15,7 +16,8 @@ The first of these rules that holds gives the cause:
 7. Below every limit the window is what the last reaction left of it: *loss-limited*, *timeout-limited*,
    *reordering-limited* or *bottleneck-limited* until a limit is reached again.
 8. Before any reaction: *slow-start-limited* while the flight reaches new maxima, *send-buffer-limited* in a flight that
-   does not grow for 30 rounds, *unknown* otherwise.
+   does not grow for 30 rounds though the sender sends when ACKs let it, *unknown* otherwise, and where half of the
+   rounds and more, seen at the sender, begin without an ACK: by the application's clock, or a pacer's.
 
 **Departures**: T-RAT (Zhang et al. 2002) gives a limit to a whole flow and RCA (Siekkinen et al.) to its bulk periods;
 here a round may be shared by two causes, with the window's part of it as long as the window was full.
@@ -214,7 +216,8 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
                 remembered & ~course.flat,
                 course.flat,
                 short & (flight <= top),
-                growing,
+                growing & ~course.own_clock,
+                course.own_clock,
             ],
             [
                 Reason.PATH_FULL,
@@ -226,6 +229,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
                 Reason.FLAT,
                 Reason.SHORT,
                 Reason.GROWING,
+                Reason.OWN_CLOCK,
             ],
             Reason.NO_LIMIT,
         )
@@ -256,8 +260,10 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
             disturbed = False
             while next_ < stop and begins[next_] < ends:
                 if after[next_] >= 0:
+                    again = left == after[next_] == Reason.AFTER_REORDERING
                     left, disturbed = after[next_], True
-                    restored = max(last, now) / 2 if left == Reason.AFTER_TIMEOUT else max(last, now)
+                    before = max(last, now, restored if again else 0.0)  # a second one does not lower the aim
+                    restored = before / 2 if left == Reason.AFTER_TIMEOUT else before
                 next_ += 1
             if queued:
                 left = Reason.PATH_FILLED

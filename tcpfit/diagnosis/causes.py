@@ -68,6 +68,7 @@ class Reason(IntEnum):
     UNANSWERED = 23
     ACK_LOST = 24
     OTHER_END = 25
+    OWN_CLOCK = 26
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -100,6 +101,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.UNANSWERED: (UNKNOWN, UNANSWERED),
     Reason.ACK_LOST: (TIMEOUT, "the sender waited for an ACK that is in the capture but did not reach it"),
     Reason.OTHER_END: (APPLICATION, AWAITING),
+    Reason.OWN_CLOCK: (UNKNOWN, "data went by the sender's clock, not with ACKs: its application's, or pacing"),
 }
 
 CAUSE_OF = np.array([_SAYS[reason][0] for reason in Reason], dtype=object)

@@ -1,31 +1,28 @@
-"""What a cause cost: the rate the flow would have had without it.
+"""What a cause cost by the accounting: the rate the flow would have had without it. `changes` has what models say.
 
-**By the accounting**: what the flow moved in the cause's time would have moved at its reference rate. That is the rate
+**Rule**: what the flow moved in the cause's time would have moved at its reference rate. That is the rate
 at its ceiling (window full, send buffer full, path full) where it spent a twentieth of the time and more there, else
 the mean rate of the rest of its time, pauses apart; of losses only the ceiling is a reference. With T the duration and
 B the bytes, of which t and b belong to the cause, and R the reference rate, the duration without it is T - t + b/R. A
 window limit costs what twice the window would bring if nothing else came in its way: T - t/2. Where a tenth of the
 time or less is left as a reference, nothing is said.
-**By a model**: where the verdict of the ranking names models, the observed rate times the ratio of a model's
-predictions with the parameter changed and as it is; low and high are the least and most of the models named.
-**Interval**: by the accounting, bootstrap over the reference's stretches (200 draws, seeded).
-**Joint**: where removing causes one by one brings together more than a fifth more or less than removing all of them at
-once, they cannot be split, and that is said.
+**Interval**: bootstrap over the reference's stretches (200 draws, seeded).
+**Joint**: two causes taken away together, against the sum of one by one. Where that is a fifth more or less, they
+cannot be split, and it is said with both figures.
 **Departures**: that the reference would last is an assumption: a flow without its losses fills the next limit.
 **Validation**: tests/diagnosis/test_cost.py; docs/diagnosis.md has the figures.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 
 from tcpfit.diagnosis.causes import APPLICATION, BOTTLENECK, LOSS, SEND_BUFFER, STALLED, UNKNOWN, WINDOW
-from tcpfit.models import catalogue
 from tcpfit.parameters.intervals import Floats
-from tcpfit.ranking.prediction import predict
 
 CEILINGS = (WINDOW, SEND_BUFFER, BOTTLENECK)
 
@@ -57,14 +54,19 @@ class Cost:
 
 
 @dataclass(frozen=True)
-class WhatIf:
-    """The rate that models give for a change; low and high are the least and most of the models."""
+class Together:
+    """What two causes or changes bring together: the rate, the seconds saved, and the sum of what each saves alone."""
 
-    change: str
+    of: tuple[str, str]
     rate_bps: float
-    low_bps: float
-    high_bps: float
-    models: list[str]
+    seconds: float
+    apart_s: float
+    basis: str
+
+    @property
+    def joint(self) -> bool:
+        """They cannot be split: together they bring a fifth more or less than one by one."""
+        return abs(self.seconds - self.apart_s) > JOINT * max(self.seconds, self.apart_s)
 
 
 def accounted(spans: Mapping[str, np.ndarray]) -> dict[str, Cost]:
@@ -87,7 +89,7 @@ def accounted(spans: Mapping[str, np.ndarray]) -> dict[str, Cost]:
             basis = "at most, with twice the window, if nothing else limits the flow"
             found[name] = Cost(rate, now, rate, rate - now, saved, basis)
             continue
-        reference = _reference(name, cause, length, total_s)
+        reference = _reference((name,), cause, length, total_s)
         if reference is None:
             continue
         at, basis = reference
@@ -97,14 +99,16 @@ def accounted(spans: Mapping[str, np.ndarray]) -> dict[str, Cost]:
     return found
 
 
-def _reference(name: str, cause: np.ndarray, length: Floats, total_s: float) -> tuple[np.ndarray, str] | None:
-    """Which spans give the rate that the flow would have had in the cause's time, in words as well."""
+def _reference(
+    names: tuple[str, ...], cause: np.ndarray, length: Floats, total_s: float
+) -> tuple[np.ndarray, str] | None:
+    """Which spans give the rate that the flow would have had in the causes' time, in words as well."""
     ceiling = np.isin(cause, CEILINGS)
     if length[ceiling].sum() >= ENOUGH * total_s:
         return ceiling, "at the rate it had at its limit"
-    if name == LOSS:  # the rest of its time is slower still: timers, slow starts
+    if LOSS in names:  # the rest of its time is slower still: timers, slow starts
         return None
-    rest = (cause != name) & ~np.isin(cause, (APPLICATION, STALLED))
+    rest = ~np.isin(cause, (*names, APPLICATION, STALLED))
     if length[rest].sum() < REST * total_s:
         return None
     return rest, "at the rate of the rest of its time"
@@ -139,63 +143,23 @@ def _at_rate(
     return Cost(rate_of(middle), low, high, rate_of(middle) - now, middle, basis)
 
 
-def joint(costs: Mapping[str, Cost], total_s: float) -> bool:
-    """The costs cannot be split: together they would save more than the flow took, or a fifth more than there is."""
-    saved = sum(cost.seconds for cost in costs.values())
-    return saved > (1 - JOINT) * total_s and len(costs) > 1
+def accounted_together(spans: Mapping[str, np.ndarray], costs: Mapping[str, Cost]) -> list[Together]:
+    """What each two of the causes that have a cost would bring together, ceilings apart.
 
-
-CHANGES: Sequence[tuple[str, Mapping[str, float | str]]] = (
-    ("half the losses", {"p": 0.5, "p_indication": 0.5, "q_tilde": 0.5}),
-    ("no bursts of losses", {"q_tilde": "p", "q": "p", "m": "one"}),
-    ("the round trip at its least", {"rtt": "rtt_min"}),
-    ("twice the window limit", {"w_max": 2.0}),
-    ("no reaction to late segments", {"p_indication": "p"}),
-)
-"""What is asked of the models: parameters multiplied, or replaced by another one."""
-
-NEEDS = {"no reaction to late segments": "a_h_reacted"}
-"""Changes that are asked of those flows only that have this parameter. Loss indications are more than loss events for
-other reasons too, a timeout out of a recovery among them; with needless recoveries they are the sender's reactions."""
-
-
-def what_if(observed_bps: float, parameters: Mapping[str, float | None], models: Sequence[str]) -> list[WhatIf]:
-    """What the models named say of every change that they know; those that change no parameter of theirs are left out.
-
-    `parameters` are a flow's by their column names.
+    With a ceiling all are held against the same rate, and their savings add up. Without, each is held against the rest
+    of the time, in which the other one is: taken away together, that rest is faster.
     """
-    values = {name: np.asarray([np.nan if value is None else float(value)]) for name, value in parameters.items()}
-    known = catalogue()
+    length, moved, cause = (spans["end_ns"] - spans["start_ns"]) / 1e9, spans["bytes"], spans["cause"]
+    total_s, total_b = float(length.sum()), float(moved.sum())
     found = []
-    for text, change in CHANGES:
-        if text in NEEDS and not np.isfinite(values.get(NEEDS[text], np.nan)).all():
+    for one, other in combinations(sorted(name for name in costs if name not in CEILINGS), 2):
+        reference = _reference((one, other), cause, length, total_s)
+        if reference is None:
             continue
-        changed = dict(values)
-        for name, how in change.items():
-            if name not in values:
-                continue
-            if how == "one":
-                changed[name] = np.ones(1)
-            elif isinstance(how, str):
-                changed[name] = values.get(how, np.full(1, np.nan))
-            else:
-                changed[name] = values[name] * how
-        ratios = {}
-        for name in models:
-            if name not in known or not _uses(name, change):
-                continue
-            before, after = float(predict(known[name], values)[0]), float(predict(known[name], changed)[0])
-            if np.isfinite(before) and np.isfinite(after) and before > 0 and abs(after / before - 1) > 1e-6:
-                ratios[name] = after / before
-        if ratios:
-            every = list(ratios.values())
-            found.append(
-                WhatIf(
-                    text, observed_bps * every[0], observed_bps * min(every), observed_bps * max(every), list(ratios)
-                )
-            )
+        at, basis = reference
+        own = np.isin(cause, (one, other))
+        rate = float(moved[at].sum() / length[at].sum())
+        saved = max(float(length[own].sum() - moved[own].sum() / rate), 0.0) if rate > 0 else 0.0
+        apart = costs[one].seconds + costs[other].seconds
+        found.append(Together((one, other), 8 * total_b / max(total_s - saved, 1e-9), saved, apart, basis))
     return found
-
-
-def _uses(name: str, change: Mapping[str, float | str]) -> bool:
-    return any((p.column or p.name) in change for p in catalogue()[name].parameters)

@@ -37,6 +37,24 @@ PAUSE = 0.1
 OFTEN = 1 / 3
 """Of the rounds: pauses after so many are the application's; rarer ones only if they last a round trip (T-RAT)."""
 
+TOP = 0.9
+"""Of the 95th percentile of the flight: a flight that is held is so high; it may pass that while the buffer fills."""
+
+MOSTLY = 0.75
+"""Of the rounds without a loss: a flight that is held is in so many the same."""
+
+HOST_S = 1e-3
+"""Seconds that a host may take to answer an ACK with data."""
+
+SLACK = 0.02
+"""Of the least round trip: the same."""
+
+OWN_CLOCK = 0.5
+"""Of the rounds: a sender that begins so many without an ACK has a clock of its own."""
+
+ACK_CLOCK = 0.25
+"""Of the rounds: a sender that begins no more without an ACK sends when ACKs let it."""
+
 WHOLE = 0.95
 """Of a round: a window that was full for longer was full for all of it, but for the host's own delays."""
 
@@ -95,6 +113,7 @@ class Rounds:
         phase = rows.frame["phase"].cast(pl.String)
         self.open: Flags = (phase == "open").fill_null(False).to_numpy()
         self.after_timeout: Flags = (phase == "loss").fill_null(False).to_numpy()
+        self._at_sender: Flags = (flows["vantage"].cast(pl.String) == "sender").fill_null(False).to_numpy()
         self.flow_opposite = _opposites(flows["connection"].to_numpy())
         self.flow_least_s = evidence.column("rtt_min_s")
         smss = evidence.column("smss_bytes")
@@ -122,8 +141,8 @@ class Rounds:
         seems = np.where(full > WHOLE * lasted, self.acked, 0.0)
         beyond = np.where(moved > BEYOND * self._window, seems, 0.0)
         number = len(self.flow_count)
-        heedless = summed(beyond, self.owner, number) > summed(seems, self.owner, number) / 2
-        not_held: Flags = below | heedless[self.owner]
+        self.flow_heedless: Flags = summed(beyond, self.owner, number) > summed(seems, self.owner, number) / 2
+        not_held: Flags = below | self.flow_heedless[self.owner]
         return not_held
 
     def __len__(self) -> int:
@@ -190,13 +209,37 @@ class Rounds:
         pauses: Flags = np.where(often[self.owner], paused, rare)
         return pauses
 
+    @property
+    def own_clock(self) -> Flags:
+        """Rounds of flows that send by a clock of their own; elsewhere than at the sender it may be a queue's."""
+        own: Flags = (self._at_sender & (self.flow_unprompted >= OWN_CLOCK))[self.owner]
+        return own
+
+    @cached_property
+    def flow_unprompted(self) -> Floats:
+        """Share of each flow's steady rounds that did not begin with the ACK that ended the round before.
+
+        A sender that a window or a buffer holds sends when an ACK lets it; one that has not enough to send, or paces,
+        sends by a clock of its own. 0 with fewer rounds than make a plateau.
+        """
+        lag = np.append(self.start[1:] - self.end[:-1], 0)[: len(self)] / 1e9
+        least = np.nan_to_num(self.flow_least_s[self.owner])
+        steady = (self.lost == 0) & (self.resent == 0) & (self.idle_ns == 0) & (self.full_ns == 0)
+        steady &= self.position < self.flow_count[self.owner] - 1
+        number = self._count(steady)
+        late = self._count(steady & (lag > np.maximum(HOST_S, SLACK * least)))
+        share: Floats = np.where(number >= PLATEAU, late / np.maximum(number, 1), 0.0)
+        return share
+
     @cached_property
     def flat(self) -> Flags:
         """Rounds of a flight that does not grow, without a loss: runs of 30 and more within a segment of each other; or
-        those at the largest flight, if they are 30 and a third of all, since a free window does not stay there."""
+        those within a segment of the usual flight, if that is near the largest and in three quarters of the rounds.
+        Only of senders that send when ACKs let them."""
         with np.errstate(invalid="ignore"):
             quiet = (self.lost == 0) & (self.resent == 0) & (self.flight > 2) & (self.full == 0)
-            quiet &= self.acked > 0.8 * self.smss * self.sent
+            quiet &= self.acked > 0.5 * self.smss * self.sent
+            quiet &= self.flow_unprompted[self.owner] < ACK_CLOCK
         flat = np.zeros(len(self), np.bool_)
         for flow in np.flatnonzero(self._count(quiet) >= FLAT_ROUNDS):
             rows = slice(self.flow_begin[flow], self.flow_begin[flow] + self.flow_count[flow])
@@ -221,10 +264,10 @@ def _opposites(connection: Ints) -> Ints:
 def _level(flight: Floats, quiet: Flags) -> Flags:
     """The flat ones of one flow's rounds."""
     flat = np.zeros(len(flight), np.bool_)
-    values = [*np.where(quiet, flight, np.nan).tolist(), np.nan]
+    course = [*np.where(quiet, flight, np.nan).tolist(), np.nan]
     first = 0
     low = high = 0.0
-    for k, value in enumerate(values):
+    for k, value in enumerate(course):
         if k > first and max(high, value) - min(low, value) <= 1 and value == value:
             low, high = min(low, value), max(high, value)
             continue
@@ -232,8 +275,11 @@ def _level(flight: Floats, quiet: Flags) -> Flags:
             flat[first:k] = True
         first = k
         low = high = value
-    at_top = quiet & (flight >= flight[quiet].max(initial=0.0) - 1)
-    if at_top.sum() >= max(FLAT_ROUNDS, OFTEN * len(flight)):
-        flat |= at_top
+    values, number = np.unique(np.round(flight[quiet]), return_counts=True)
+    usual = values[np.argmax(number)]
+    level = quiet & (np.abs(flight - usual) <= 1)
+    high = usual >= TOP * np.quantile(flight[quiet], 0.95)
+    if high and level.sum() >= max(FLAT_ROUNDS, MOSTLY * quiet.sum()):
+        flat |= level
     held: Flags = flat & quiet
     return held

@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.accounting import account
-from tcpfit.diagnosis.cost import Cost, WhatIf, joint, what_if
+from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
+from tcpfit.diagnosis.cost import Cost, Together, accounted_together
+from tcpfit.diagnosis.excerpt import excerpt
 from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.findings import find
 from tcpfit.diagnosis.stalls import Stall, stalls
 from tcpfit.diagnosis.verdict import Diagnosis, judge
+from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.loss_rate import capture_loss
 
@@ -92,8 +96,8 @@ class Report:
     flow: dict[str, Any]
     diagnosis: Diagnosis
     observed_bps: float | None
-    joint: bool
     what_if: list[WhatIf]
+    together: list[Together]
     stalls: list[Stall]
     findings: list[Finding]
 
@@ -101,7 +105,8 @@ class Report:
 def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: Analysis | None = None) -> list[Report]:
     """A report a flow, the largest first; `span_ns` keeps to some time. The analysis needs its segments.
 
-    `whole` is the analysis that this one was selected from: the other direction of a flow tells of its pauses.
+    Of some time the models are those named for the whole flow, with the parameters of that time. `whole` is the
+    analysis that this one was selected from: the other direction of a flow tells of its pauses.
     Raises InvalidParameter where it has no segments.
     """
     flows, whole = analysis.flows, whole or analysis
@@ -110,7 +115,10 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
         spans = between(spans, *span_ns)
     diagnoses = of_spans(flows, spans)
     rows = {row["flow"]: row for row in flows.with_columns(pl.col("vantage").cast(pl.String)).to_dicts()}
-    estimates = _estimates(analysis.parameters)
+    if span_ns is None:
+        estimates = _estimates(analysis.parameters)
+    else:
+        estimates = _estimates(estimate(*excerpt(flows, analysis.events, analysis.rounds, *span_ns)))
     named = {row["flow"]: row["models"] or [] for row in analysis.verdicts.select("flow", "models").to_dicts()}
     moved = {
         row["flow"]: 8e9 * row["bytes"] / row["ns"] if row["ns"] else None
@@ -124,16 +132,17 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
         if span_ns is not None:
             silences = [s for s in silences if s.end_ns > span_ns[0] and s.start_ns < span_ns[1]]
         rate = moved.get(number)
-        changes = what_if(rate, estimates.get(number, {}), named.get(number, [])) if rate and span_ns is None else []
+        asked = Models(rate, estimates[number], named.get(number, [])) if rate and number in estimates else None
         costs = {cause.cause: cause.cost for cause in diagnoses[number].causes if cause.cost is not None}
         total_s = sum(cause.seconds for cause in diagnoses[number].causes)
+        together = accounted_together(_arrays(spans, number), costs)
         found.append(
             Report(
                 rows[number],
                 diagnoses[number],
                 rate,
-                joint(costs, total_s),
-                changes,
+                asked.what_if() if asked else [],
+                together + (asked.together(total_s) if asked else []),
                 silences,
                 find(whole, number),
             )
@@ -141,11 +150,16 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     return found
 
 
-def _estimates(table: pl.DataFrame) -> dict[int, dict[str, float | None]]:
-    estimates: dict[int, dict[str, float | None]] = {}
-    for flow, name, value in table.select("flow", "name", "value").iter_rows():
-        estimates.setdefault(flow, {})[name] = value
+def _estimates(table: pl.DataFrame) -> dict[int, dict[str, Estimate]]:
+    estimates: dict[int, dict[str, Estimate]] = {}
+    for flow, name, *ends in table.select("flow", "name", "value", "low", "high").iter_rows():
+        estimates.setdefault(flow, {})[name] = Estimate(*(np.nan if end is None else float(end) for end in ends))
     return estimates
+
+
+def _arrays(spans: pl.DataFrame, flow: int) -> dict[str, np.ndarray]:
+    own = spans.filter(pl.col("flow") == flow).select("start_ns", "end_ns", "cause", "bytes")
+    return {name: own[name].to_numpy() for name in own.columns}
 
 
 def report_facts(report: Report) -> dict[str, Any]:
@@ -162,7 +176,12 @@ def report_facts(report: Report) -> dict[str, Any]:
         "observed_bps": report.observed_bps,
         "diagnosis": facts(report.diagnosis)
         | {
-            "joint": report.joint,
+            "joint": any(two.joint for two in report.together),
+            "together": [
+                {"of": list(two.of)}
+                | {key: getattr(two, key) for key in ("rate_bps", "seconds", "apart_s", "joint", "basis")}
+                for two in report.together
+            ],
             "what_if": [vars(change) for change in report.what_if],
             "stalls": [
                 {

@@ -62,7 +62,7 @@ WHO = {
 
 SENTENCES = {
     APPLICATION: "the sending application had nothing to send",
-    SEND_BUFFER: "the flight stayed flat below every window, as under a send buffer that is too small",
+    SEND_BUFFER: "the flight stayed flat below every window, as under a send buffer, or an application's own window",
     WINDOW: "the receiver's advertised window was full",
     STALLED: "the receiver advertised no window: its application did not read",
     LOSS: "the window was what losses had left of it",
@@ -204,7 +204,7 @@ class _Parts:
         """The diagnosis of the flow at this position."""
         total_s = float(self.flow_seconds[position])
         if total_s <= 0:
-            text = "The flow carried data at one instant only; there is no time to account for."
+            text = "There is no time to account for: data at one instant only, or none in the time asked for."
             return Diagnosis(number, UNKNOWN, "unknown", text, REMEDIES[UNKNOWN], 0.0)
         parts = range(int(self.flow_parts[position]), int(self.flow_parts[position + 1]))
         begin = int(self.span_start[self.flow_begin[position]])
@@ -297,6 +297,8 @@ class _Parts:
 
         The kernel asks what the next segment waits for, not what has made the window small: a full window counts as the
         receiver's whatever the cause named here, unless the congestion window was smaller still (a timer's silence).
+        Of a send buffer's limit it counts what follows a send that emptied the queue while the socket was marked full:
+        from nothing to all, as the application writes. What is given here is all of it.
         """
         timeout, stalled, buffer = (self.span_cause == CAUSES.index(name) for name in (TIMEOUT, STALLED, SEND_BUFFER))
         idle = (self.span_cause == CAUSES.index(APPLICATION)) & spans["rule"].is_in(_IDLE).to_numpy()

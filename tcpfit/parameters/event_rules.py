@@ -1,9 +1,10 @@
-"""Loss events under three named rules, which give three counts and so three p.
+"""Loss events under named rules, of which three give three counts and so three p, and one another mean.
 
 **Rules**: `one-rtt`, what `flows.loss_events` and `p` count: the losses sent within one smoothed round trip of the
 first (RFC 5348, 5.2, a rule in time). `window`: the losses among the W segments that start with the first (Parvez et
 al., section II, a rule in segments). `recovery-point`: what the congestion window felt, fast recoveries and series of
-timeouts (Padhye et al. 1998, section II-B), what `p_indication` counts.
+timeouts (Padhye et al. 1998, section II-B), what `p_indication` counts. `tfrc`: the events of `one-rtt`, of which p is
+the rate that TFRC's receiver computes, `p_tfrc` (RFC 5348, 5.4).
 **Symbols**: a loss's `order`, the segments sent before it; W its `flight` and itself, the data outstanding once it was
 sent. A loss of k segments takes k places.
 **Domain**: the first two rules part where the sender does not send a window in a round trip: after idle time, while
@@ -28,6 +29,7 @@ RULES = {
     "one-rtt": "losses sent within one round trip of the first (RFC 5348, 5.2)",
     "window": "losses among the W segments that start with the first (Parvez et al., section II)",
     "recovery-point": "fast recoveries and series of timeouts (Padhye et al. 1998, section II-B)",
+    "tfrc": "those of one-rtt; p from the weighted mean of the last eight loss intervals (RFC 5348, 5.4)",
 }
 
 OF_LOSS_EVENTS = ("p", "q", "m", "p_to")
@@ -57,7 +59,7 @@ def loss_events(flows: pl.DataFrame, events: pl.DataFrame, rule: str = "one-rtt"
     if rule not in RULES:
         raise InvalidParameter(f"{rule!r} is no rule of loss events; the rules are {', '.join(RULES)}")
     evidence = Evidence(flows, events, pl.DataFrame(schema={"flow": pl.UInt32(), "round": pl.UInt32()}))
-    if rule == "one-rtt":
+    if rule in ("one-rtt", "tfrc"):
         table = evidence.of("loss_event").frame
     elif rule == "window":
         known = pl.col("flight").is_not_null() & pl.col("flight").is_not_nan()
@@ -74,12 +76,13 @@ def loss_events(flows: pl.DataFrame, events: pl.DataFrame, rule: str = "one-rtt"
 
 
 def under_rule(flows: pl.DataFrame, events: pl.DataFrame, rule: str) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The tables with the loss events of a rule in the place of the engine's, from which p, m, q and p_to then come.
+    """The tables with the loss events of a rule in the place of the engine's, from which p, m, q and p_to then come; of
+    `tfrc` they are the engine's.
 
     An event is followed by a timeout if a series of timeouts begins before the next event. Raises InvalidParameter for
     a rule that is not in `RULES`.
     """
-    if rule == "one-rtt":
+    if rule in ("one-rtt", "tfrc"):
         return flows, events
     found = loss_events(flows, events, rule).sort("time_ns")
     of_timer = pl.col("kind").cast(pl.String) == "timeout"

@@ -19,7 +19,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, count_factors
+from tcpfit.parameters.intervals import Estimate, Floats, count_factors, summed
 from tcpfit.parameters.loss_rate import count_range
 
 WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2])
@@ -39,20 +39,37 @@ def loss_event_rate(intervals: Floats, since: float) -> float:
 def p_tfrc(evidence: Evidence) -> Estimate:
     """Loss event rate of RFC 5348, 5.4, mean over the segments sent since the second loss event."""
     events = evidence.of("loss_event")
-    order, sent = events.floats("order"), evidence.column("sent_segments")
-    value, n = np.full(len(evidence), np.nan), np.zeros(len(evidence), np.int64)
-    bounds = np.searchsorted(events.owner, np.arange(len(evidence) + 1))
-    for flow in np.unique(events.owner).tolist():
-        start = order[bounds[flow] : bounds[flow + 1]]
-        if len(start) < 2 or not np.isfinite(start).all():
-            continue
-        intervals = np.diff(np.append(start, max(sent[flow], start[-1])))
-        total = sum(_integral(intervals[max(i - len(WEIGHTS), 0) : i], intervals[i]) for i in range(1, len(start)))
-        value[flow], n[flow] = total / intervals[1:].sum(), len(start) - 1
+    rates, segments = interval_rates(evidence)
+    total, length = (summed(of, events.owner, len(evidence)) for of in (rates, segments))
+    n = np.bincount(events.owner[segments > 0], minlength=len(evidence)).astype(np.int64)
+    value = np.divide(total, length, out=np.full(len(evidence), np.nan), where=length > 0)
     low, high = count_factors(n.astype(np.float64))
     estimate = Estimate(value, value * low, value * high, n)
     wide = estimate.widened(*count_range(evidence))
     return Estimate(value, wide.low, np.minimum(wide.high, 1.0), n)
+
+
+def interval_rates(evidence: Evidence) -> tuple[Floats, Floats]:
+    """For every loss event the sum of p over the segments sent from it to the next one, and their number.
+
+    Both are 0 for a flow's first event, which closes no interval, and for flows in which the place of an event is not
+    known. p over a part of a flow is the sum over its events of the one over that of the other.
+    """
+    events = evidence.of("loss_event")
+    order, sent = events.floats("order"), evidence.column("sent_segments")
+    rates, segments = np.zeros(len(events)), np.zeros(len(events))
+    bounds = np.searchsorted(events.owner, np.arange(len(evidence) + 1))
+    for flow in np.unique(events.owner).tolist():
+        here = slice(bounds[flow], bounds[flow + 1])
+        start = order[here]
+        if len(start) < 2 or not np.isfinite(start).all():
+            continue
+        intervals = np.diff(np.append(start, max(sent[flow], start[-1])))
+        segments[here] = np.append(0.0, intervals[1:])
+        rates[here] = [0.0] + [
+            _integral(intervals[max(i - len(WEIGHTS), 0) : i], intervals[i]) for i in range(1, len(start))
+        ]
+    return rates, segments
 
 
 def _sums(intervals: Floats) -> tuple[float, float, float]:

@@ -16,6 +16,7 @@ import polars as pl
 from tcpfit.parameters.evidence import Evidence, Rows
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.parameters.reorder import with_reaction
+from tcpfit.parameters.tfrc import interval_rates
 from tcpfit.ranking.steady import Steady
 
 EVENTS = 4
@@ -45,6 +46,8 @@ SUMS = (
     "reacted",
     "late",
     "late_rounds",
+    "rates",
+    "weighed",
 )
 
 
@@ -67,9 +70,9 @@ class Blocks:
         return np.bincount(self.owner, minlength=self.flows).astype(np.int64)
 
 
-def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVENTS) -> Blocks:
+def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVENTS, rule: str = "one-rtt") -> Blocks:
     """Cut every flow's steady part; `rtt` is each flow's mean round-trip time in seconds, `per_block` the fewest events
-    of a block."""
+    of a block. Under the rule `tfrc` p is that of the weighted loss intervals."""
     rounds, flows = evidence.rounds, len(evidence)
     if not len(rounds):
         return Blocks(np.zeros(0, np.int64), np.zeros((0, len(SUMS))), flows)
@@ -119,7 +122,12 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
         "reacted": gather(at_reorder, reacted),
         "late": gather(at_reorder, reorders.floats("segments")),
         "late_rounds": gather(at_reorder, late_rounds),
+        "rates": np.zeros(size),
+        "weighed": np.zeros(size),
     }
+    if rule == "tfrc":
+        rates, segments = interval_rates(evidence)
+        per_round = {**per_round, "rates": gather(at_loss, rates), "weighed": gather(at_loss, segments)}
     inside = cut >= 0
     number = int(cut.max()) + 1 if inside.any() else 0
     sums = np.stack([summed(np.nan_to_num(per_round[name][inside]), cut[inside], number) for name in SUMS], axis=1)
@@ -131,7 +139,8 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
 def parameters(sums: Floats, fixed: Mapping[str, Floats]) -> dict[str, Floats]:
     """Parameters of sets of blocks from their sums (sets by `SUMS`); what sums do not give comes from `fixed`.
 
-    A mean without an observation (rto without a timeout, q without an event) is the flow's own in `fixed`.
+    A mean without an observation (rto without a timeout, q without an event) is the flow's own in `fixed`. p is that of
+    the weighted loss intervals where the sums have them.
     """
     s = {name: sums[:, i] for i, name in enumerate(SUMS)}
 
@@ -141,7 +150,7 @@ def parameters(sums: Floats, fixed: Mapping[str, Floats]) -> dict[str, Floats]:
 
     return {
         **fixed,
-        "p": over("events", "sent", "p"),
+        "p": np.where(s["weighed"] > 0, over("rates", "weighed", "p"), over("events", "sent", "p")),
         "p_indication": over("indications", "sent", "p_indication"),
         "q_tilde": over("losses", "sent", "q_tilde"),
         "q": np.clip(over("others_lost", "others", "q"), 0.0, 1.0),

@@ -7,7 +7,7 @@ does), because the papers' 2 assumes a sender that counts ACKs. A parameter with
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,25 +53,20 @@ def predict(model: Model, values: Mapping[str, Floats]) -> Floats:
     return np.where(np.isfinite(found) & (found > 0), found, np.nan)
 
 
-def spread(
-    model: Model, values: Mapping[str, Floats], low: Mapping[str, Floats], high: Mapping[str, Floats]
-) -> tuple[Floats, Floats]:
-    """ln of the 2.5 and 97.5 percentiles of the prediction over the prediction, from the parameters' 95 % intervals.
+def draws(
+    columns: Sequence[str], values: Mapping[str, Floats], low: Mapping[str, Floats], high: Mapping[str, Floats]
+) -> dict[str, Floats]:
+    """64 draws of each of the columns that has an interval, (draws, flows), from the parameters' 95 % intervals.
 
-    64 draws with a fixed seed (a Latin hypercube: each 64th of every distribution once); each parameter varies log-
-    normally with the spread of its own interval on either side, the three loss rates together. A parameter without
-    interval does not vary.
+    With a fixed seed (a Latin hypercube: each 64th of every distribution once); each parameter varies log-normally with
+    the spread of its own interval on either side, the three loss rates together.
     """
-    centre = predict(model, values)
-    columns = [p.column or p.name for p in model.parameters]
     axes = sorted({TOGETHER.get(column, column) for column in columns})
-    if not axes or not len(centre):
-        return np.zeros_like(centre), np.zeros_like(centre)
     generator = np.random.default_rng(SEED)
     strata = generator.permuted(np.tile(np.arange(DRAWS), (len(axes), 1)), axis=1).T
     normal = special.ndtri((strata + generator.random(strata.shape)) / DRAWS)
-    drawn = dict(values)
-    for parameter, column in zip(model.parameters, columns, strict=True):
+    drawn = {}
+    for column in columns:
         if column not in values or column not in low:
             continue
         z = normal[:, axes.index(TOGETHER.get(column, column))][:, None]
@@ -79,8 +74,24 @@ def spread(
             down = np.log(values[column] / np.maximum(low[column], values[column] * 1e-2)) / Z95
             up = np.log(high[column] / values[column]) / Z95
         down, up = (np.where(np.isfinite(side), np.maximum(side, 0.0), 0.0) for side in (down, up))
-        moved = values[column] * np.exp(z * np.where(z < 0, down, up))
-        drawn[column] = np.clip(moved, parameter.low, parameter.high)
+        drawn[column] = values[column] * np.exp(z * np.where(z < 0, down, up))
+    return drawn
+
+
+def spread(
+    model: Model, values: Mapping[str, Floats], low: Mapping[str, Floats], high: Mapping[str, Floats]
+) -> tuple[Floats, Floats]:
+    """ln of the 2.5 and 97.5 percentiles of the prediction over the prediction, from the parameters' 95 % intervals.
+
+    A parameter without interval does not vary.
+    """
+    centre = predict(model, values)
+    columns = {p.column or p.name: p for p in model.parameters}
+    if not columns or not len(centre):
+        return np.zeros_like(centre), np.zeros_like(centre)
+    drawn = dict(values)
+    for column, moved in draws([*columns], values, low, high).items():
+        drawn[column] = np.clip(moved, columns[column].low, columns[column].high)
     shape = (DRAWS, len(centre))
     flat = {name: np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(-1) for name, value in drawn.items()}
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -44,6 +44,7 @@ def rank(
     *,
     fits: Sequence[str] = (),
     per_block: int = EVENTS,
+    rule: str = "one-rtt",
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rank the models on every flow and judge: tables with the columns `RANKING` and `VERDICTS`, sorted by flow and
     rank.
@@ -54,7 +55,9 @@ def rank(
     |log_ratio| otherwise; models that do not apply follow, by |log_ratio|.
 
     `fits` names parameters as NAME.PARAMETER, each fitted on the blocks of every flow (`fitting.py`); the fitted model
-    is a row of that name beside the printed one. `per_block` is the fewest loss or reordering events of a block. Raises
+    is a row of that name beside the printed one. `per_block` is the fewest loss or reordering events of a block. Under
+    the rule `tfrc` p is that of the weighted loss intervals, in `parameters` too; of the other rules the tables are
+    those of `parameters.under_rule`. Raises
     InvalidParameter for a parameter that cannot be fitted.
     """
     evidence = Evidence(flows, events, rounds)
@@ -63,7 +66,7 @@ def rank(
     family = families(evidence)
     value["b"] = as_reno(family, value["b"])
     part = steady(evidence, value["w_max"])
-    cut = blocks(evidence, part, value["rtt"], per_block)
+    cut = blocks(evidence, part, value["rtt"], per_block, rule)
     total = cut.of_flows()
     whole = {**of_blocks(total, value), **_sizes(evidence)}
     with np.errstate(divide="ignore", invalid="ignore"):

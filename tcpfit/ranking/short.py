@@ -146,6 +146,23 @@ def transfers(captures: Sequence[Any], most: int = MOST) -> pl.DataFrame:
     return table.sort("capture", "flow").select(schema.names()).cast(schema)
 
 
+def alone(capture: Any, models: Mapping[str, Model] | None = None) -> pl.DataFrame:
+    """What every model says of each short flow of a capture by itself: columns flow, model, time_s, predicted_s.
+
+    Loss rates and start are the flow's own, as of the models of a rate, so that other flows do not change them. The
+    baseline is left out. One transfer ranks no model: its time is a draw from a wide distribution.
+    """
+    table = _of_capture(capture, MOST).with_columns(
+        # a path and a host of its own each
+        capture=pl.col("flow"),
+        q_tilde=pl.col("losses") / pl.col("sent_segments"),
+        p_indication=pl.col("indications").cast(pl.Float64) / pl.col("sent_segments"),
+    )
+    times = predicted(_with_hosts(table), models)
+    times = times.filter((pl.col("start") == "measured") & (pl.col("model") != LOSS_FREE))
+    return times.join(table.select("flow", "time_s"), on="flow").select("flow", "model", "time_s", "predicted_s")
+
+
 def _of_capture(capture: Any, most: int) -> pl.DataFrame:
     rounds = capture.rounds
     wide = capture.parameters.filter(pl.col("name").cast(pl.String).is_in(["rtt", "rto", "w_max"]))

@@ -23,6 +23,7 @@ from tcpfit.diagnosis import facts as diagnosis_facts
 from tcpfit.diagnosis.silences import silences
 from tcpfit.diagnosis.table import of, of_spans
 from tcpfit.parameters import NAMES
+from tcpfit.ranking.short import alone
 from tcpfit.ranking.table import BASELINES
 from tcpfit.schema import SCHEMA_VERSION
 
@@ -67,6 +68,9 @@ MODEL = (
     "difference",
     "difference_se",
 )
+
+OF_TRANSFERS = "predicts the time of a transfer, which one transfer does not rank; `tcpfit pool` ranks it over many"
+NO_TIME = "predicts the time of a transfer; the parameters are outside the model's domain"
 
 FLOWS_AT_A_TIME = 4096
 
@@ -191,7 +195,7 @@ def flow_facts(analysis: Analysis) -> Iterator[dict[str, Any]]:
 
 def _flow_facts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -> list[dict[str, Any]]:
     estimates = _parameters(analysis.parameters)
-    models = _models(analysis.ranking)
+    models = _models(analysis)
     verdicts = {row["flow"]: row for row in rows(analysis.verdicts)}
     series = timeout_sequences(analysis.events)
     observed = _observed(analysis)
@@ -318,11 +322,23 @@ def _parameters(table: pl.DataFrame) -> dict[int, dict[str, dict[str, Any]]]:
     return estimates
 
 
-def _models(table: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
-    """Models of each flow, best rank first, unranked ones last."""
+def _models(analysis: Analysis) -> dict[int, list[dict[str, Any]]]:
+    """Models of each flow, best rank first, unranked ones last: those of a rate, then of a short flow's time."""
     models: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows(table.sort(["flow", "rank", "model"], nulls_last=True)):
+    for row in rows(analysis.ranking.sort(["flow", "rank", "model"], nulls_last=True)):
         models[row["flow"]].append({"name": row["model"]} | {key: row.get(key) for key in MODEL})
+    for row in rows(alone(analysis).sort("flow", "model")):
+        time = row["predicted_s"]
+        models[row["flow"]].append(
+            {"name": row["model"]}
+            | dict.fromkeys(MODEL)
+            | {
+                "predicted_time_s": time,
+                "log_ratio": None if time is None else math.log(time / row["time_s"]),
+                "applicable": time is not None,
+                "reasons": [OF_TRANSFERS if time is not None else NO_TIME],
+            }
+        )
     return models
 
 

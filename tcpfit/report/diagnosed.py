@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import polars as pl
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcpfit.diagnosis.cost import Cost
+from tcpfit.diagnosis.cost import Cost, Together
 from tcpfit.diagnosis.table import Report
 from tcpfit.diagnosis.verdict import Cause
-from tcpfit.report import filters, words
+from tcpfit.report import filters, terminal, words
 
 STALLS = 10
 """Stalls shown; JSON has all."""
@@ -22,19 +23,22 @@ STALLS = 10
 NO_COST = "the capture does not show what the rate would have been without it"
 
 
-def show(report: Report, start_ns: int, out: Console) -> None:
-    """One flow: verdict, cost, remedy; shares of the time; stalls; evidence. Times count from `start_ns`."""
+def show(report: Report, start_ns: int, rounds: pl.DataFrame, out: Console) -> None:
+    """One flow: verdict, cost, remedy; its course and the shares of the time; stalls; evidence. Times count from
+    `start_ns`; `rounds` is the analysis's table."""
     flow, diagnosis = report.flow, report.diagnosis
     ends = [words.endpoint(flow[end], flow[f"{end}_port"]) for end in ("src", "dst")]
     out.print(Text(f"flow {flow['flow']}  {ends[0]} > {ends[1]}", style="bold"))
     _line(out, "verdict", f"{diagnosis.primary}. {diagnosis.text}", "bold")
     _line(out, "cost", cost_sentence(report))
     _line(out, "remedy", diagnosis.remedy)
+    terminal.course(out, flow, rounds, [(cause.cause, cause.time_share) for cause in diagnosis.causes])
     if diagnosis.causes:
         out.print()
         out.print(Padding(_shares(diagnosis.causes), (0, 0, 0, 2)))
-    if report.joint:
-        _line(out, "joint", "together the causes would save more than there is to save: they cannot be told apart")
+    for two in report.together:
+        if two.joint:
+            _line(out, "joint", joint_sentence(two))
     for change in report.what_if:
         _line(
             out,
@@ -64,6 +68,12 @@ def display_filter(flow: dict[str, Any], cause: Cause) -> str:
         return filters.of_frames(cause.frames)
     first, last = (f"{ns // 10**9}.{ns % 10**9:09d}" for ns in cause.longest_ns)
     return f"{filters.of_flow(flow)} && frame.time_epoch >= {first} && frame.time_epoch <= {last}"
+
+
+def joint_sentence(two: Together) -> str:
+    """What two causes or changes bring together, where that is not what they bring one by one."""
+    together, apart = words.seconds(two.seconds), words.seconds(two.apart_s)
+    return f"{two.of[0]} and {two.of[1]} cannot be split: {together} less without both, {apart} one by one, {two.basis}"
 
 
 def cost_sentence(report: Report) -> str:

@@ -68,9 +68,11 @@ def doubts(models: list[dict[str, Any]]) -> list[str]:
     """What speaks against models, a sentence a reason: of a model that does not apply, the first reason."""
     against: dict[str, list[str]] = {}
     weaker: dict[str, list[str]] = {}
+    unranked: dict[str, list[str]] = {}
     for model in models:
         for reason in model["reasons"] if model["applicable"] else model["reasons"][:1]:
-            group = weaker if model["applicable"] else against
+            group = against if not model["applicable"] else unranked if model["rank"] is None else weaker
             group.setdefault(reason.removeprefix("weakened: "), []).append(model["name"])
     sentences = [f"does not apply: {', '.join(names)} ({reason})" for reason, names in against.items()]
-    return sentences + [f"weakened: {', '.join(names)} ({reason})" for reason, names in weaker.items()]
+    sentences += [f"weakened: {', '.join(names)} ({reason})" for reason, names in weaker.items()]
+    return sentences + [f"not ranked: {', '.join(names)} ({reason})" for reason, names in unranked.items()]

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import IO, Any
 
+import polars as pl
 from rich import box
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcpfit.report import sentences, words
+from tcpfit.report import sentences, sparklines, words
 
 IN_FULL = 3
 """How many of the largest flows are shown in full where none was asked for."""
@@ -31,10 +33,12 @@ def console(file: IO[str] | None = None) -> Console:
     return Console(file=file, highlight=False, markup=False, emoji=False)
 
 
-def show(capture: dict[str, Any], out: Console, *, flows: int, top: int = 10, in_full: bool = False) -> None:
+def show(
+    capture: dict[str, Any], out: Console, rounds: pl.DataFrame, *, flows: int, top: int = 10, in_full: bool = False
+) -> None:
     """Print one capture of the document: header, the `top` largest flows, and the largest (or all) of those in full.
 
-    `flows` is how many the capture has; the smallest may be left out of `capture`.
+    `flows` is how many the capture has; the smallest may be left out of `capture`. `rounds` is the analysis's table.
     """
     header(capture, flows, out)
     shown = capture["flows"]
@@ -49,7 +53,7 @@ def show(capture: dict[str, Any], out: Console, *, flows: int, top: int = 10, in
     worth = shown if in_full else [flow for flow in shown[:top] if flow["counts"]["data_segments"] >= WORTH_SHOWING]
     for flow in worth if in_full else worth[:IN_FULL]:
         out.print()
-        _flow(flow, out)
+        _flow(flow, out, rounds)
 
 
 def header(capture: dict[str, Any], flows: int, out: Console) -> None:
@@ -105,14 +109,32 @@ def _verdict(verdict: dict[str, Any]) -> Text:
     return text
 
 
-def _flow(flow: dict[str, Any], out: Console) -> None:
+def course(out: Console, flow: dict[str, Any], rounds: pl.DataFrame, causes: Sequence[tuple[str, float]]) -> None:
+    """Print a flow over time, `flow` being a row of `flows`, and the shares of the causes: sparklines after a blank."""
+    lines: list[sparklines.Line | None] = [*sparklines.course(flow, rounds, ascii_only=out.options.ascii_only)]
+    lines.append(sparklines.shares(causes, ascii_only=out.options.ascii_only))
+    grid = Table.grid(padding=(0, 1, 0, 0))
+    for width in (9, sparklines.PLACES, None):
+        grid.add_column(width=width, no_wrap=width is not None, overflow="fold")
+    for line in lines:
+        if line is not None:
+            grid.add_row(Text(line.label, style="dim"), Text(line.drawing, style="cyan"), Text(line.caption))
+    if grid.row_count:
+        out.print()
+        out.print(Padding(grid, (0, 0, 0, 2)))
+
+
+def _flow(flow: dict[str, Any], out: Console, rounds: pl.DataFrame) -> None:
     title = f"flow {flow['id']}  {words.endpoint(flow['src'], flow['src_port'])} > "
     out.print(Text(title + words.endpoint(flow["dst"], flow["dst_port"]), style="bold"))
     for sentence in (sentences.how_seen(flow), sentences.what_happened(flow)):
         out.print(Padding(Text(sentence), (0, 0, 0, 2)))
+    first_ns = round(flow["start_time"] * 1e9)
+    times = {"flow": flow["id"], "first_ns": first_ns, "last_ns": first_ns + round(flow["duration_s"] * 1e9)}
+    course(out, times, rounds, [(cause["cause"], cause["time_share"]) for cause in flow["diagnosis"]["causes"]])
     out.print()
     out.print(_parameters(flow))
-    if any(model["rank"] is not None for model in flow["models"]):
+    if any(model["log_ratio"] is not None for model in flow["models"]):
         out.print()
         out.print(_models(flow))
     for sentence in sentences.doubts(flow["models"]):

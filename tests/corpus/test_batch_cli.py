@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import time
 from pathlib import Path
 
 import polars as pl
@@ -14,6 +15,7 @@ from corpora import capture
 from test_cli import COMMAND, assert_sentence, tcpfit
 
 from tcpfit import corpus
+from tcpfit.exceptions import InvalidParameter
 
 PAGE = (Path(__file__).parent.parent.parent / "docs/corpora.md").read_text()
 
@@ -82,15 +84,15 @@ def test_arguments_that_make_no_sense(made, name):
     assert not (made / "NEW" / "manifest.json").exists()
 
 
-def test_two_runs_at_once(made):
+def test_two_runs_at_once(made, monkeypatch):
+    monkeypatch.setattr(corpus.dataset, "PATIENCE_S", 0.1)
     with corpus.dataset.locked(made / "OUT") as lock:
         lock.write("process 4711, 9 captures")
         lock.flush()
         run = tcpfit("batch", "--status", made / "OUT")
         assert "being written by process 4711, 9 captures" in run.stdout
-        assert_sentence(
-            tcpfit("batch", made / "captures", "-o", made / "OUT"), 2, "another run is writing it (process 4711"
-        )
+        with pytest.raises(InvalidParameter, match=r"another run is writing it \(process 4711"):
+            corpus.run([made / "captures"], made / "OUT")
         lock.truncate(0)
 
 
@@ -99,8 +101,8 @@ def test_an_interrupt(tmp_path):
         capture(tmp_path / f"{number}.pcap", number)
     command = [*COMMAND, "batch", str(tmp_path), "-o", str(tmp_path / "OUT"), "--workers", "1"]
     run = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while run.poll() is None and not list((tmp_path / "OUT" / ".state").glob("results/*/*")):
-        pass
+    while run.poll() is None and len(list((tmp_path / "OUT" / ".state").glob("results/*/[!.]*"))) < 3:
+        time.sleep(0.01)  # the one worker has told of the first before it has written the third
     run.send_signal(signal.SIGTERM)
     out, err = run.communicate()
     assert (130, "tcpfit: interrupted; what was done is in the data set, run again to go on\n") == (run.returncode, err)
@@ -109,7 +111,7 @@ def test_an_interrupt(tmp_path):
 
 def blocks(language: str) -> list[str]:
     """The examples of a section of the page, each dedented."""
-    section = re.search(rf"^In {language}.*?:\n(.*?)(?=^In |\Z)", PAGE, re.MULTILINE | re.DOTALL)
+    section = re.search(rf"^In {language}.*?:\n(.*?)(?=^In |^## |\Z)", PAGE, re.MULTILINE | re.DOTALL)
     assert section
     found = re.findall(r"^\n((?:    .*\n|\n)+)", section[1], re.MULTILINE)
     return ["".join(line[4:] or "\n" for line in block.splitlines(keepends=True)) for block in found if block.strip()]

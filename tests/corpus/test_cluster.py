@@ -82,7 +82,8 @@ def test_a_worker_that_is_lost_changes_nothing(made, tmp_path, cluster):
     assert expected == bytes_of(tmp_path / "out")
 
 
-def test_a_scheduler_that_is_not_there(tmp_path):
+def test_a_scheduler_that_is_not_there(tmp_path, monkeypatch):
+    monkeypatch.setattr("tcpfit.corpus.cluster.CONNECT_S", 0.5)
     path = capture(tmp_path / "one.pcap", 1)
     with pytest.raises(InvalidParameter, match="tcp://127.0.0.1:1: no dask scheduler answers there"):
         corpus.run([path], tmp_path / "out", scheduler="tcp://127.0.0.1:1")

@@ -71,7 +71,7 @@ def workers_of(pid: int) -> list[int]:
 def made(tmp_path_factory) -> tuple[Path, dict[str, bytes]]:
     """A corpus with a capture that is cut, one that is none and one that cannot be read, and its data set."""
     folder = tmp_path_factory.mktemp("corpus")
-    for number in range(12):
+    for number in range(8):
         capture(folder / f"{number:02}.pcap", number, segments=30)
     cut = folder / "cut.pcap"
     cut.write_bytes((folder / "00.pcap").read_bytes()[:-1000])
@@ -79,7 +79,7 @@ def made(tmp_path_factory) -> tuple[Path, dict[str, bytes]]:
     os.mkfifo(folder / "endless.pcap")
     out = tmp_path_factory.mktemp("undisturbed") / "out"
     summary = corpus.run([folder], out, workers=2)
-    assert (13, 2) == (summary.analysed, len(summary.failures))
+    assert (9, 2) == (summary.analysed, len(summary.failures))
     return folder, bytes_of(out)
 
 
@@ -89,7 +89,7 @@ def test_kill_of_the_run_at_random_points(made, tmp_path):
     chance = random.Random(2026)
     out, life = tmp_path / "0", 0
     for _ in range(20):
-        lines = chance.choice([0, 1, 2, 4, 6, 9, "commit", "commit"])
+        lines = chance.choice([0, 1, 2, 4, 6, 8, "commit", "commit"])
         run = started(folder, out)
         assert run.stdout is not None
         if lines == 0:
@@ -167,7 +167,7 @@ def test_an_interrupt_commits_what_is_done(made, tmp_path):
     run.send_signal(signal.SIGINT)
     assert 130 == ended(run)[0]
     statuses = corpus.open(tmp_path / "out").captures.collect()["status"]
-    assert 4 <= len(statuses) < 15
+    assert 4 <= len(statuses) < 11
     bytes_of(tmp_path / "out")  # says so if files of the run were left
     assert expected == bytes_after(folder, tmp_path / "out")
 
@@ -197,7 +197,7 @@ def test_files_that_may_not_grow(made, tmp_path):
     assert expected == bytes_after(folder, tmp_path / "out")
 
 
-@pytest.mark.parametrize("kilobytes", [24, 120, 240])
+@pytest.mark.parametrize("kilobytes", [24, 180])
 def test_a_full_disk(made, tmp_path, kilobytes):
     """A file system in memory without room for all results, or for the data set beside them."""
     folder, expected = made
@@ -251,10 +251,11 @@ def endless() -> Iterator[str]:
 def test_a_capture_that_never_ends(tmp_path, endless):
     pytest.importorskip("aiohttp")
     path = capture(tmp_path / "one.pcap", 1)
-    summary = corpus.run([endless, path], tmp_path / "out", workers=2, time_limit_s=20)
-    assert 1 == summary.analysed
+    corpus.run([path], tmp_path / "out", workers=1)
+    summary = corpus.run([endless, path], tmp_path / "out", workers=1, time_limit_s=2)
+    assert 1 == summary.unchanged
     said = [(failure.path, failure.status, failure.reason) for failure in summary.failures]
-    assert [(endless, "timeout", "it took longer than the time limit of 20 s")] == said
+    assert [(endless, "timeout", "it took longer than the time limit of 2 s")] == said
 
 
 def test_a_capture_that_needs_too_much_memory(tmp_path):

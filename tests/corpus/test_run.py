@@ -158,6 +158,30 @@ def test_a_capture_that_is_cut_is_analysed_as_far_as_it_goes(tmp_path):
     assert "the capture ends here" in row["warnings"][0]
 
 
+def test_names_that_are_no_text(tmp_path):
+    folder = tmp_path / "captures"
+    folder.mkdir()
+    name = os.fsdecode(b"caf\xe9.pcap")
+    capture(folder / "one.pcap", 1).rename(folder / name)
+    (folder / f"not-{name}").write_text("words, words")
+    summary = corpus.run([folder], tmp_path / "out", workers=1)
+    assert (1, "rejected") == (summary.analysed, summary.failures[0].status)
+    assert summary.failures[0].reason.startswith("a text file")
+    rows = corpus.open(tmp_path / "out").captures.sort("path").collect()
+    assert ["caf\\xe9.pcap", "not-caf\\xe9.pcap"] == [Path(path).name for path in rows["path"]]
+    known = (tmp_path / "out" / ".state" / "identities.jsonl").read_text().splitlines()
+    assert 2 == len(known)
+    assert 2 == corpus.run([folder], tmp_path / "out", workers=1).unchanged
+
+
+def test_a_data_set_that_is_not_whole_is_left_alone(tmp_path):
+    path = capture(tmp_path / "one.pcap", 1)
+    corpus.run([path], tmp_path / "out", workers=1)
+    next((tmp_path / "out" / "events").iterdir()).unlink()
+    with pytest.raises(InvalidParameter, match="events/all.000-.*parquet: gone from the data set"):
+        corpus.run([path], tmp_path / "out", workers=1)
+
+
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
     path = capture(tmp_path / "one.pcap", 1)
     with pytest.raises(InvalidParameter, match="not empty and no data set"):

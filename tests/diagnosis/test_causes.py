@@ -63,5 +63,12 @@ def test_differences_from_the_kernel_are_still_there(name, share, reports):
     assert reports[name].diagnosis.kernel[share] - TRUTH[name][KERNEL[share]] / total_s > 0.05
 
 
+def test_a_second_reaction_does_not_lower_the_flight_to_be_reached_again(reports):
+    """From 1.8 s of 7.7 s on, late segments come before the flight is back at the window of 20 segments."""
+    shares = {cause.cause: cause.time_share for cause in reports["reordering"].diagnosis.causes}
+    assert shares["reordering-limited"] == pytest.approx(5.9 / 7.7, abs=0.02)
+    assert "unknown" not in shares
+
+
 def test_samples_are_small():
     assert sum(path.stat().st_size for path in SAMPLES.iterdir()) < 500_000

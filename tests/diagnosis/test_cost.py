@@ -9,7 +9,7 @@ import pytest
 
 import tcpfit
 from tcpfit.diagnosis import diagnose
-from tcpfit.diagnosis.cost import Cost, accounted, joint, what_if
+from tcpfit.diagnosis.cost import accounted, accounted_together
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
 S = 10**9
@@ -52,29 +52,23 @@ def test_pauses_are_no_reference():
     assert accounted(spans((9.5, "application-limited", 900e3), (0.5, "slow-start-limited", 80e3))) == {}
 
 
-def test_causes_that_save_more_than_there_is_are_joint():
-    half = Cost(2.0, 2.0, 2.0, 1.0, 6.0, "")
-    assert joint({"a": half, "b": half}, 10.0)
-    assert not joint({"a": half}, 10.0)
+def test_causes_held_against_a_ceiling_add_up():
+    rows = spans((4, "receiver-window-limited", 400e3), (3, "reordering-limited", 150e3), (3, "timeout-limited", 30e3))
+    two = accounted_together(rows, accounted(rows))[0]
+    # 1.5 s and 2.7 s at 100 kB/s
+    assert two.seconds == pytest.approx(two.apart_s) == pytest.approx(4.2)
+    assert not two.joint
 
 
-def test_half_the_losses_of_a_square_root_law():
-    parameters = {"p": 0.01, "p_indication": 0.01, "q_tilde": 0.02, "rtt": 0.1, "rtt_min": 0.05, "b": 1.0}
-    found = {change.change: change for change in what_if(1e6, parameters, ["mathis"])}
-    assert found["half the losses"].rate_bps == pytest.approx(1e6 * 2**0.5, rel=1e-6)
-    assert found["the round trip at its least"].rate_bps == pytest.approx(2e6)
-    assert "no bursts of losses" not in found  # the law does not know them
-
-
-def test_reactions_to_late_segments_are_loss_indications_without_a_loss():
-    """Only where some were seen; the square-root law, which counts loss events, does not know them."""
-    parameters = {"p": 0.005, "p_indication": 0.02, "rtt": 0.1, "rto": 0.3, "b": 1.0, "a_h_reacted": 0.7}
-    found = {change.change: change for change in what_if(1e6, parameters, ["pftk-simple", "mathis"])}
-    reacted = found["no reaction to late segments"]
-    assert ["pftk-simple"] == reacted.models
-    assert reacted.rate_bps == pytest.approx(2e6)  # the square root of a quarter, without timeouts
-    without = what_if(1e6, parameters | {"a_h_reacted": None}, ["pftk-simple"])
-    assert "no reaction to late segments" not in {change.change for change in without}
+def test_causes_held_against_each_other_do_not():
+    """Alone each is held against a rest in which the other one is; with both gone that is the 50 kB/s of slow start."""
+    rows = spans((4, "timeout-limited", 20e3), (3, "reordering-limited", 60e3), (3, "slow-start-limited", 150e3))
+    costs = accounted(rows)
+    two = next(two for two in accounted_together(rows, costs) if two.of == ("reordering-limited", "timeout-limited"))
+    assert two.seconds == pytest.approx(7 - 80 / 50)
+    assert two.apart_s == pytest.approx((4 - 20 / (210 / 6)) + (3 - 60 / (170 / 7)))
+    assert two.rate_bps == pytest.approx(8 * 230e3 / (3 + 80 / 50))
+    assert two.joint
 
 
 def test_reordering_cost_the_sample_what_its_window_would_have_carried():

@@ -20,13 +20,13 @@ MSS_OPTION = bytes([2, 4, MSS >> 8, MSS & 255])
 
 
 class Conversation:
-    """A capture written down packet by packet: offsets in bytes, times in seconds."""
+    """A capture written down packet by packet, at the server or at the client: offsets in bytes, times in seconds."""
 
-    def __init__(self, rtt: float = 0.1, window: int = 60000, mss_option: bytes = MSS_OPTION) -> None:
+    def __init__(self, rtt: float = 0.1, window: int = 60000, at_client: bool = False) -> None:
         self._packets: list[Packet] = []
         self.window = window
-        self._add(0.0, CLIENT, SERVER, 0, 0, SYN, options=mss_option)
-        self._add(rtt, SERVER, CLIENT, 0, 1, SYN | ACK, options=mss_option)
+        self._add(0.0, CLIENT, SERVER, 0, 0, SYN, options=MSS_OPTION)
+        self._add(rtt if at_client else 1e-4, SERVER, CLIENT, 0, 1, SYN | ACK, options=MSS_OPTION)
         self._add(rtt + 1e-4, CLIENT, SERVER, 1, 1, ACK)
 
     def data(self, at: float, sender: tuple[str, int], start: int, end: int, acked: int = 0) -> Conversation:
@@ -105,7 +105,7 @@ def test_two_resends_without_an_answer_are_timeouts(tmp_path):
     for n in range(2):
         talk.data(1.2 + 0.3 * (2 ** (n + 1) - 1), SERVER, sent, sent + MSS)
     _, found = talk.report(tmp_path)
-    assert found.diagnosis.primary != "unknown"
+    assert "nothing came back" not in found.diagnosis.text
     assert seconds(found, "timeout-limited") > 0.8
 
 
@@ -125,7 +125,7 @@ def test_a_receiver_that_still_talks_is_there(tmp_path):
 
 def test_a_server_that_waits_for_the_next_request_is_not_to_blame(tmp_path):
     """A request every second, answered within 100 ms: the pauses are the client's."""
-    talk = Conversation()
+    talk = Conversation(at_client=True)
     for n in range(6):
         talk.data(0.2 + n, CLIENT, 100 * n, 100 * (n + 1), acked=4000 * n)
         talk.data(0.3 + n, SERVER, 4000 * n, 4000 * (n + 1), acked=100 * (n + 1))
@@ -139,7 +139,7 @@ def test_a_server_that_waits_for_the_next_request_is_not_to_blame(tmp_path):
 
 def test_a_lost_ack_is_a_wait_and_no_pause(tmp_path):
     """Captured at the client: all is acknowledged at once, and yet the server sends again after 0.3 s, then goes on."""
-    talk = Conversation()
+    talk = Conversation(at_client=True)
     for n in range(3):
         talk.data(0.2 + 0.1 * n, SERVER, 4000 * n, 4000 * (n + 1))
         talk.ack(0.2002 + 0.1 * n, CLIENT, 4000 * (n + 1))
@@ -164,9 +164,31 @@ def test_a_window_below_two_segments_holds_only_what_fills_half_of_it(tmp_path):
     assert seconds(found, "receiver-window-limited") == 0
 
 
-def test_a_sender_that_overruns_the_window_is_not_held_by_it(tmp_path):
-    """A window of 6 segments, and yet 20 go in every round trip."""
-    talk = Conversation(window=6 * MSS)
-    rounds(talk, 0.2, 30, size=20)
+@pytest.mark.parametrize(("size", "held"), [(150, False), (65, True)])
+def test_a_sender_that_overruns_the_window_is_not_held_by_it(tmp_path, size, held):
+    """A window of 65 segments without window scaling, and yet 150 go in every round trip."""
+    talk = Conversation(window=65535)
+    rounds(talk, 0.2, 30, size=size)
     _, found = talk.report(tmp_path)
-    assert seconds(found, "receiver-window-limited") == 0
+    assert (seconds(found, "receiver-window-limited") > 2) == held
+    assert ("window-scaling-absent" in {finding.name for finding in found.findings}) == held
+
+
+def test_a_flat_flight_that_acks_let_go_is_held_by_the_sender(tmp_path):
+    """Eight segments a round trip for forty round trips, each round 1 ms after the ACK, and room in the window."""
+    talk = Conversation()
+    rounds(talk, 0.2, 40, size=8)
+    _, found = talk.report(tmp_path)
+    assert found.diagnosis.primary == "send-buffer-limited"
+
+
+def test_a_flat_flight_by_a_clock_is_no_send_buffer(tmp_path):
+    """Four segments every 30 ms, whatever has come back after a round trip of 100 ms: no ACK lets them go."""
+    talk = Conversation()
+    for n in range(130):
+        talk.data(0.2 + 0.03 * n, SERVER, 4000 * n, 4000 * (n + 1))
+        talk.ack(0.3 + 0.03 * n, CLIENT, 4000 * (n + 1))
+    _, found = talk.report(tmp_path)
+    assert found.diagnosis.primary == "unknown"
+    assert seconds(found, "send-buffer-limited") == 0
+    assert "the sender's clock" in found.diagnosis.causes[0].evidence[0]

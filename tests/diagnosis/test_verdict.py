@@ -87,6 +87,17 @@ def test_between_accounts_for_that_time_only():
     arguments = (str(SAMPLES / "timeouts.pcap.gz"), "--between", "10s", "20s", "--format", "json")
     flow = json.loads(run(*arguments).output)["captures"][0]["flows"][0]
     assert sum(cause["seconds"] for cause in flow["diagnosis"]["causes"]) == pytest.approx(10, rel=0.01)
+    whole = json.loads(run(arguments[0], "--format", "json").output)["captures"][0]["flows"][0]
+    asked, of_all = ({change["change"]: change for change in f["diagnosis"]["what_if"]} for f in (flow, whole))
+    assert asked.keys() == of_all.keys()
+    halved = [change["half the losses"] for change in (asked, of_all)]
+    assert halved[0]["rate_bps"] != halved[1]["rate_bps"]
+
+
+def test_a_time_without_the_flow_says_so():
+    result = run(str(SAMPLES / "timeouts.pcap.gz"), "--between", "1000s", "2000s")
+    assert result.exit_code == 0
+    assert "unknown" in result.output
 
 
 def test_many_captures_are_a_table_sorted_by_cost():

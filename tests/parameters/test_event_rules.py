@@ -38,7 +38,7 @@ def test_the_rules_part_where_a_window_takes_more_than_a_round_trip() -> None:
     rows += [event_row("recovery", 1.1, flight=9.0), event_row("timeout", 2.0, segments=0, flight=3.0)]
     rows += [event_row("timeout", 3.0, segments=1, flight=3.0)]
     counts = {rule: loss_events(*events_of(*rows), rule=rule).height for rule in RULES}
-    assert {"window": 1, "one-rtt": 2, "recovery-point": 2} == counts
+    assert {"window": 1, "one-rtt": 2, "recovery-point": 2, "tfrc": 2} == counts
 
 
 def test_a_loss_without_a_window_is_of_no_window() -> None:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
 from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables
 
+import tcpfit
 from tcpfit import InvalidParameter
 from tcpfit.models import get
-from tcpfit.parameters import OF_LOSS_EVENTS, RULES, estimate, under_rule
+from tcpfit.parameters import OF_LOSS_EVENTS, RULES, estimate, estimates, under_rule
+from tcpfit.parameters.evidence import Evidence
 from tcpfit.ranking import by_name, rank
+from tcpfit.ranking.blocks import blocks, parameters
+from tcpfit.ranking.steady import steady
 from tcpfit.ranking.variants import extended, fitted_parameter
+
+SAMPLES = Path(__file__).parents[2] / "sample-traces"
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +127,35 @@ def test_each_rule_has_its_p(rule: str, count: int, m: float) -> None:
     assert (count / 1000, m, 1 / count) == pytest.approx((table["p"], table["m"], table["p_to"]))
     assert events.schema == ruled.schema
     assert flows.schema == counted.schema
+
+
+def test_under_the_rule_of_tfrc_blocks_have_the_p_of_weighted_intervals() -> None:
+    """Of all blocks but the first event's segments together p_tfrc, where the whole flow is steady."""
+    rounds = [round_row(i, 0.1 * i, 0.1, sent_segments=10, flight=10.0, acked_bytes=9000) for i in range(200)]
+    order = [10 * k * (k + 1) // 2 for k in range(1, 19)]  # intervals that grow
+    events = [event_row("loss_event", o / 100, order=o, flight=10.0, segments=1, left=1000 * o) for o in order]
+    flow = flow_row(0, sent_segments=2000, unique_bytes=2_000_000, loss_events=18, lost_segments=18, rtt_mean_s=0.1)
+    evidence = Evidence(*tables([flow], events, rounds))
+    found, limit = estimates(evidence), np.full(1, np.nan)
+    fixed = {name: estimate.value for name, estimate in found.items()}
+    of_rule = {
+        rule: parameters(blocks(evidence, steady(evidence, limit), fixed["rtt"], rule=rule).of_flows(), fixed)["p"][0]
+        for rule in ("one-rtt", "tfrc")
+    }
+    assert 18 / 2000 == pytest.approx(of_rule["one-rtt"])
+    assert found["p_tfrc"].value[0] == pytest.approx(of_rule["tfrc"])
+    assert of_rule["tfrc"] > 1.2 * of_rule["one-rtt"]
+
+
+def test_a_capture_is_ranked_under_the_rule_of_tfrc() -> None:
+    analysis = tcpfit.analyze(str(SAMPLES / "newreno-loss.pcap.gz"))
+    flow = analysis.largest()[0]
+    predicted = {}
+    for rule in ("one-rtt", "tfrc"):
+        table = analysis.select([flow]).rank(["mathis"], rule=rule)[0]
+        predicted[rule] = table.filter(pl.col("model") == "mathis")["predicted_bps"][0]
+    value = dict(analysis.parameters.filter(pl.col("flow") == flow).select("name", "value").iter_rows())
+    assert (value["p"] / value["p_tfrc"]) ** 0.5 == pytest.approx(predicted["tfrc"] / predicted["one-rtt"], rel=0.02)
 
 
 def test_the_recovery_point_knows_no_q() -> None:

@@ -2,8 +2,8 @@
 
 **Claim**: why scaling was not agreed, and the rate that 65,535 bytes a round trip allow.
 **Rule**: one of SYN and SYN-ACK lacks the window scale option (RFC 7323, 2.2: both must have it), the receiver
-advertised at least 60,000 bytes (a smaller one is its buffer's choice), and the flight came within three segments of
-it in a tenth of the rounds at least.
+advertised at least 60,000 bytes (a smaller one is its buffer's choice), the flight came within three segments of it in
+a tenth of the rounds at least, and the sender keeps to the window.
 **Evidence**: SYN and SYN-ACK. Which end lacks it, or whether the path took the option out, shows only from some
 places: see `negotiation`.
 **Remedy**: switch scaling on at the end that lacks it, or lift the middlebox's rule.
@@ -12,9 +12,13 @@ places: see `negotiation`.
 
 from __future__ import annotations
 
+import polars as pl
+
 from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.findings.negotiation import absence, sure
 from tcpfit.diagnosis.findings.view import View, duration, named, rate
+from tcpfit.diagnosis.rounds import Rounds
+from tcpfit.parameters.evidence import Evidence
 
 NAME = "window-scaling-absent"
 FIELD = 65535
@@ -32,7 +36,7 @@ def find(view: View) -> Finding | None:
     share, window, rtt = view["limited_share"], view["rwnd_max"], view["rtt_min_s"]
     if why is None or not share or share < SHARE or window is None or window * view["smss_bytes"] < NEAR:
         return None
-    if not rtt:
+    if not rtt or heedless(view):
         return None
     return Finding(
         name=NAME,
@@ -44,3 +48,10 @@ def find(view: View) -> Finding | None:
         confidence=sure(view, handshake, asked),
         seconds=None,
     )
+
+
+def heedless(view: View) -> bool:
+    """The sender moves most of its data faster than a window a round trip: the window does not hold it."""
+    own = pl.col("flow") == view["flow"]
+    flows, rounds = (table.filter(own) for table in (view.analysis.flows, view.analysis.rounds))
+    return bool(Rounds(Evidence(flows, view.analysis.events, rounds)).flow_heedless[0])

@@ -44,17 +44,17 @@ SIDES = {
 }
 LINES = {
     "mean of a round": (drawing.INDIGO, "M-1.5,0H1.5"),
-    "least of a stretch": (drawing.GREEN, "M-1.5,.6H0V-.6H1.5"),
+    "least of a stretch": (drawing.GREEN, "M-1.5,.4H-.2M.2,-.4H1.5"),
     "handshake": (drawing.MAGENTA, "M-1.5,0H-.8M-.35,0H.35M.8,0H1.5"),
 }
 
 
 def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     """`samples` (t of the answer, ms, what, frame of the answer, of: the frame that it answers), `rounds` (t, ms),
-    `least` (t, ms) and `handshake` (ms, a row or none); times in s from the start of the capture."""
+    `least` (t, until, ms) and `handshake` (ms, a row or none); times in s from the start of the capture."""
     row, seen = flow_row(analysis, flow), packets(analysis, flow)
-    answers = _answers(seen, int(row["smss_bytes"] or 1))
-    both = [answers.with_columns(pl.col("ms") * 1e3)]
+    heard = answers(seen, int(row["smss_bytes"] or 1))
+    both = [heard.with_columns(pl.col("ms") * 1e3)]
     if row["vantage"] != "sender":
         both.append(_echoes(seen).with_columns(pl.col("ms") * 1e3))
     rounds = (
@@ -75,7 +75,9 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     }
     places = drawing.time_decimals((row["last_ns"] - row["first_ns"]) / 1e9)
     return {
-        name: drawing.rounded(table, {key: n for key, n in (("t", places), ("ms", 3)) if key in table.columns})
+        name: drawing.rounded(
+            table, {key: n for key, n in (("t", places), ("until", places), ("ms", 3)) if key in table.columns}
+        )
         for name, table in tables.items()
     }
 
@@ -83,8 +85,8 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
 SAMPLE = pl.Schema({"t": pl.Float64(), "ms": pl.Float64(), "what": pl.String(), "frame": pl.Int64(), "of": pl.Int64()})
 
 
-def _answers(seen: Packets, smss: int) -> pl.DataFrame:
-    """A sample a cumulative ACK, in seconds under `ms`."""
+def answers(seen: Packets, smss: int) -> pl.DataFrame:
+    """A sample a cumulative ACK (columns `SAMPLE`), in seconds under `ms`."""
     sent = {name: seen.data[name].to_numpy() for name in ("t", "left", "right", "frame")}
     acks = thinning.steps(seen.acks.with_columns(pl.col("acked").cum_max()), "acked")
     if not len(sent["t"]) or not acks.height:
@@ -154,25 +156,24 @@ def _sides(table: pl.DataFrame) -> list[pl.DataFrame]:
 
 
 def _least(samples: pl.DataFrame, begin: float, end: float) -> pl.DataFrame:
-    """The least of each stretch, at the stretch's beginning and end."""
+    """The least of each stretch that has a sample, from its beginning to its end."""
     width = max(end - begin, 1e-9) / STRETCHES
     number = ((pl.col("t") - begin) / width).floor().clip(0, STRETCHES - 1)
     least = samples.group_by(number.alias("n"), maintain_order=True).agg(pl.col("ms").min()).sort("n")
-    ends = least.select(t=begin + pl.col("n") * width, ms="ms")
-    if ends.is_empty():
-        return ends
-    return pl.concat([ends, pl.DataFrame({"t": [end], "ms": [ends["ms"][-1]]})])
+    return least.select(t=begin + pl.col("n") * width, until=begin + (pl.col("n") + 1) * width, ms="ms")
 
 
 def describe(analysis: Analysis, flow: int) -> str:
     """Least, middle and mean round trip, the handshake's, and how many samples a delayed ACK made long."""
     row, seen = flow_row(analysis, flow), packets(analysis, flow)
     data(analysis, flow)
-    answers = _answers(seen, int(row["smss_bytes"] or 1))
-    delayed = answers.filter(pl.col("what") == "the ACK was delayed").height
-    text = f"Round-trip times: {words.plural(answers.height, 'sample')} from data to ACK"
-    if answers.height:
-        took = answers["ms"].to_numpy()
+    heard = answers(seen, int(row["smss_bytes"] or 1))
+    delayed = heard.filter(pl.col("what") == "the ACK was delayed").height
+    text = f"Round-trip times: {words.plural(heard.height, 'sample')} from data to ACK"
+    if row["vantage"] != "sender":
+        text += ", one side of the round trip"
+    if heard.height:
+        took = heard["ms"].to_numpy()
         text += f", least {words.seconds(float(took.min()))}, middle {words.seconds(float(np.median(took)))}"
         text += f", most {words.seconds(float(took.max()))}; {delayed} of them made long by a delayed ACK"
     if row["rtt_mean_s"] is not None:
@@ -199,16 +200,14 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
     tops = [table["ms"].to_numpy().max() for table in tables.values() if table.height]
     y = alt.Y("ms:Q", title="round-trip time (ms)", scale=alt.Scale(domain=[0, 1.06 * float(max(tops))], nice=False))
     layers = []
-    looks: dict[str, dict[str, Any]] = {
-        "rounds": {"strokeWidth": 1.2, "opacity": 0.6},
-        "least": {"strokeWidth": 2, "interpolate": "step-after"},
-    }
     for name, table in lines.items():
         line = drawing.source(table, tables[table]).transform_calculate(what=f"'{name}'")
         if table == "handshake":
             layers.append(line.mark_rule(strokeDash=[6, 4], strokeWidth=1.5, clip=True).encode(y, colour))
+        elif table == "least":
+            layers.append(line.mark_rule(strokeWidth=2.5, clip=True).encode(x, y, colour, x2="until:Q"))
         else:
-            layers.append(line.mark_line(clip=True, **looks[table]).encode(x, y, colour))
+            layers.append(line.mark_line(strokeWidth=1.2, opacity=0.6, clip=True).encode(x, y, colour))
     if tables["samples"].height:
         tooltip = [
             alt.Tooltip("what:N"),

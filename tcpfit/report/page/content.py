@@ -57,6 +57,7 @@ class Section:
     models: list[dict[str, Any]]
     causes: list[dict[str, Any]]
     changes: list[dict[str, str]]
+    joint: list[str]
     stalls: list[dict[str, str]]
     more_stalls: int
     findings: list[dict[str, Any]]
@@ -82,7 +83,7 @@ def content(analysis: Analysis, drawn: Sequence[int], missing: Sequence[str] = (
     """
     facts = {flow["id"]: flow for flow in contract.flow_facts(analysis)}
     start_ns = analysis.capture.get("start_ns") or 0
-    reports = report(analysis.select(drawn)) if drawn else []
+    reports = report(analysis.select(drawn), whole=analysis) if drawn else []
     rows = [_row(flow, number in drawn) for number, flow in facts.items()]
     states = Counter(row.state for row in rows)
     return Content(
@@ -154,6 +155,7 @@ def _section(found: Report, facts: dict[str, Any], start_ns: int) -> Section:
             }
             for cause in diagnosis.causes
         ],
+        joint=[diagnosed.joint_sentence(two) for two in found.together if two.joint],
         changes=[
             {
                 "change": change.change,

@@ -61,7 +61,7 @@ def render(analysis: Analysis, *, drawn: int = DRAWN, data: str = "") -> str:
     listed = analysis.select(numbers[: max(LISTED, drawn)])
     with_segments = analysis.segments.height > 0 or not numbers
     page = content(listed, numbers[:drawn], [] if with_segments else [NO_SEGMENTS])
-    figures = {section.flow: _figures(listed, section.flow, with_segments) for section in page.sections}
+    figures = {each.flow: _figures(listed.around(each.flow), each.flow, with_segments) for each in page.sections}
     return _put_together(page, len(numbers), figures, data)
 
 

@@ -148,9 +148,30 @@
     if (typeof copied.width === "number") {
       copied.width = Math.max(width, 280);
       copied.autosize = { type: "fit-x", contains: "padding" };
+    } else if (copied.hconcat) {
+      beside(copied, width);
     }
     narrowed(copied, Math.max(1, Math.floor(width / 150)));
     return copied;
+  }
+
+  // Charts beside each other share the width; where it is narrow they stand below each other.
+  const AXES = 70; // pixels beside a chart
+  function beside(spec, width) {
+    const parts = spec.hconcat;
+    const sum = parts.reduce((total, part) => total + (part.width ?? 0), 0);
+    const narrow = width < 600;
+    for (const part of parts) {
+      if (typeof part.width !== "number") continue;
+      part.width = Math.round(narrow ? width - AXES : (part.width / sum) * (width - AXES * parts.length));
+    }
+    if (narrow) {
+      for (const part of parts) for (const each of [part, ...(part.layer ?? [])]) {
+        if (each.encoding?.y?.axis?.labels === false) each.encoding.y.axis = { title: null }; // its neighbour had labels
+      }
+      spec.vconcat = parts;
+      delete spec.hconcat;
+    }
   }
 
   // Legends of no more columns than fit.
@@ -230,7 +251,7 @@
   }
 
   // Wheel without a key scrolls the page as everywhere; with Ctrl or Shift it zooms. The buttons do it by keyboard.
-  const STEPS = [["Zoom in", 0.5, 0], ["Zoom out", 2, 0], ["Earlier", 1, -0.5], ["Later", 1, 0.5]];
+  const STEPS = [["Zoom in", 0.5, 0], ["Zoom out", 2, 0], ["Left", 1, -0.5], ["Right", 1, 0.5]];
   function controls(chart) {
     const place = chart.parentElement.querySelector(".controls");
     let zooms = false;
@@ -238,10 +259,10 @@
       zooms = drawn.get(chart).view.signal("zoom_tuple_fields").some(({ channel }) => channel === "x");
     } catch { /* a figure without this selection */ }
     const hint = document.createElement("span");
+    chart.addEventListener("wheel", (event) => {
+      if (!event.ctrlKey && !event.shiftKey && !event.metaKey) event.stopImmediatePropagation();
+    }, { capture: true });
     if (zooms) {
-      chart.addEventListener("wheel", (event) => {
-        if (!event.ctrlKey && !event.shiftKey && !event.metaKey) event.stopImmediatePropagation();
-      }, { capture: true });
       const name = chart.getAttribute("aria-label");
       const add = (text, act) => {
         const button = document.createElement("button");
@@ -259,7 +280,7 @@
           const half = (factor * (high - low)) / 2;
           await zoom(view, [middle - half, middle + half]);
           const [from, to] = view.scale("x").domain();
-          say(`Shown from ${from.toPrecision(4)} to ${to.toPrecision(4)} s`);
+          say(`Shown from ${from.toPrecision(4)} to ${to.toPrecision(4)}`);
         });
       }
       add("Whole", () => { redraw((other) => other === chart); say("The whole is shown"); });

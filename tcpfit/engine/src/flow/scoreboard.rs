@@ -212,7 +212,7 @@ mod tests {
             let (left, length) = (state >> 40 & 0xff, 1 + (state >> 50 & 15));
             let right = (left + length).min(256);
             let new = (left..right).filter(|&at| !bytes[at as usize]).count() as u64;
-            assert_eq!(new, covered.add(left, right).iter().map(|(l, r)| r - l).sum());
+            assert_eq!(new, covered.add(left, right).iter().map(|(l, r)| r - l).sum::<u64>());
             bytes[left as usize..right as usize].fill(true);
             if state >> 60 == 0 {
                 (covered, bytes) = (Covered::default(), [false; 256]);

@@ -1,0 +1,132 @@
+#!/usr/bin/env python3
+"""How a corpus scales: `corpus.py [--captures N]` prints what docs/corpora.md quotes.
+
+The captures are made from the samples: the first packets of one, moved in time so that no two are equal. Measured are
+the time that two workers take beside one, what a small capture costs beyond its analysis, the memory of the process
+that gives out the tasks, and the time of a run that has nothing to do. Times by the clock need a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import struct
+import tempfile
+import time
+from pathlib import Path
+
+from tcpfit import corpus
+from tcpfit.corpus import tables, trace
+from tcpfit.corpus.process import memory_of
+from tcpfit.readers.containers import PCAP_MAGICS
+from tcpfit.readers.files import Stream
+
+SAMPLES = Path(__file__).parent.parent / "sample-traces"
+PACKETS = (300, 600, 1200, 2400)
+"""Of a capture: its first so many packets."""
+
+
+def pieces() -> list[tuple[str, bytes, list[bytes]]]:
+    """Byte order, header and records of every sample that is a pcap file."""
+    found = []
+    for path in sorted(SAMPLES.glob("*.pcap.gz")):
+        stream = Stream(str(path))
+        head = stream.take(24)
+        order, _, _ = PCAP_MAGICS[head[:4]]
+        records = []
+        while len(records) < max(PACKETS) and len(fields := stream.take(16)) == 16:
+            records.append(fields + stream.take(struct.unpack_from(f"{order}8xI", fields)[0]))
+        found.append((order, head, records))
+        stream.close()
+    return found
+
+
+def make(folder: Path, count: int, sizes: tuple[int, ...] = PACKETS) -> None:
+    """Write so many captures, of the first so many packets of a sample; each begins in a second of its own."""
+    sources = pieces()
+    for number in range(count):
+        order, head, records = sources[number % len(sources)]
+        chosen = records[: sizes[number // len(sources) % len(sizes)]]
+        second = struct.Struct(f"{order}I")
+        moved = [second.pack((second.unpack_from(record)[0] + number) & 0xFFFFFFFF) + record[4:] for record in chosen]
+        (folder / f"{number:05}.pcap").write_bytes(head + b"".join(moved))
+
+
+class Watch:
+    """Memory of this process over a run: at a tenth of the captures, and at the end."""
+
+    def __init__(self) -> None:
+        self.memory: dict[float, int] = {}
+
+    def __call__(self, progress: corpus.Progress) -> None:
+        for share in (0.1, 1.0):
+            if progress.done >= share * progress.captures and share not in self.memory:
+                self.memory[share] = memory_of(os.getpid())
+
+
+def timed(source: Path, out: Path, workers: int, watch: Watch | None = None) -> tuple[float, float]:
+    """Seconds of a run, by the clock and of the processors, workers included."""
+    before, started = processor_s(), time.perf_counter()
+    summary = corpus.run([source], out, workers=workers, progress=watch)
+    assert not summary.failures, summary.failures[:3]
+    return time.perf_counter() - started, processor_s() - before
+
+
+def processor_s() -> float:
+    """Processor time of this process and of its children that have ended."""
+    usage = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(each.ru_utime + each.ru_stime for each in usage)
+
+
+def analysed(source: Path) -> float:
+    """Processor seconds that the analyses alone take, in this process."""
+    settings = corpus.Settings()
+    before = 0.0
+    for number, path in enumerate([*sorted(source.iterdir())[:1], *sorted(source.iterdir())]):
+        if number == 1:  # the first has loaded what all need
+            before = processor_s()
+        analysis = trace.analyse([str(path)], settings)
+        tables.facts_of(analysis)
+        tables.tables_of(analysis, analysis.flows["flow"].to_list(), "")
+    return processor_s() - before
+
+
+def main() -> None:
+    """Measure, and print."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--captures", type=int, default=2000, help="of the corpus")
+    parser.add_argument("--small", type=int, default=1000, help="captures of one packet, to measure the overhead on")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        many, small, start = folder / "many", folder / "small", folder / "start"
+        for each in (many, small, start):
+            each.mkdir()
+        make(start, 1, (1,))
+        make(small, arguments.small, (1,))
+        start_s = timed(start, folder / "start-out", 1)[1]
+        run_s = timed(small, folder / "small-out", 1)[1] - start_s
+        alone_s = analysed(small)
+        analysis_ms, more_ms = (1000 * seconds / arguments.small for seconds in (alone_s, run_s - alone_s))
+        print(f"{arguments.small} captures of a packet: {analysis_ms:.1f} ms of a processor each to analyse,", end=" ")
+        print(f"{more_ms:.1f} ms more in a run; {start_s:.1f} s for the run's start", flush=True)
+
+        make(many, arguments.captures)
+        size = sum(path.stat().st_size for path in many.iterdir())
+        print(f"{arguments.captures} captures, {size / 1e6:.0f} MB", flush=True)
+        watch = Watch()
+        own_s = time.process_time()
+        one, _ = timed(many, folder / "one", 1, watch)
+        own_ms = 1000 * (time.process_time() - own_s) / arguments.captures
+        print(f"1 worker:  {one:.1f} s, {1000 * one / arguments.captures:.1f} ms a capture,", end=" ")
+        print(f"of which {own_ms:.2f} ms in the process that gives out the tasks", flush=True)
+        two, _ = timed(many, folder / "two", 2)
+        print(f"2 workers: {two:.1f} s, {one / two:.2f} times as fast", flush=True)
+        print(f"again:     {timed(many, folder / 'two', 2)[0]:.2f} s with nothing to do", flush=True)
+        tenth, whole = (watch.memory[share] / 1e6 for share in (0.1, 1.0))
+        print(f"memory of the run: {tenth:.0f} MB at a tenth, {whole:.0f} MB at the end", flush=True)
+
+
+if __name__ == "__main__":
+    main()

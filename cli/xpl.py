@@ -1,0 +1,54 @@
+"""`tcpfit xpl`: graphs of flows as files that xplot shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from tcpfit.exceptions import InvalidParameter
+
+from . import options
+from .reading import Work, read
+
+
+@click.command(short_help="Write tcptrace-style graphs of flows for xplot.")
+@click.argument("capture")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(file_okay=False, path_type=Path),
+    metavar="DIR",
+    default=Path("."),
+    help="The folder for the files, made if need be; by default this one.",
+)
+@options.flow("Only this flow. Repeatable.")
+@options.source
+def xpl(capture: str, output: Path, flows: tuple[int, ...], source: options.Source) -> int:
+    """Write the graphs that tcptrace -S -N -R -T writes, a file each and a set a flow, for xplot and jPlot.
+
+    \b
+    tcpfit xpl capture.pcap.gz -o graphs/
+    xplot graphs/a2b_tsg.xpl
+
+    The names are tcptrace's: a is the host that sent the first packet of the first connection, b its peer. _tsg has
+    time and sequence numbers, _owin the outstanding data, _rtt the round-trip times, _tput the throughput.
+    """
+    with Work(capture) as work:
+        from tcpfit.analysis import AtomicFile
+        from tcpfit.report import xplot
+
+        analysis = read(capture, source, segments=True)
+        chosen = analysis.select(flows) if flows else analysis
+        if chosen.flows.is_empty():
+            raise InvalidParameter(f"{capture} has no TCP flow that carried data")
+        try:
+            output.mkdir(parents=True, exist_ok=True)
+            for flow in chosen.flows["flow"]:
+                for name, text in xplot.graphs(analysis, flow).items():
+                    with AtomicFile(output / name) as partial:
+                        partial.write_text(text, encoding="utf-8")
+                    click.echo(output / name)
+        except OSError as error:
+            raise InvalidParameter(f"--output {output}: {error.strerror or error}") from error
+    return work.status

@@ -1,0 +1,76 @@
+"""Addresses under a key: two of them share as long a prefix as before, and without the key nobody gets them back.
+
+**Rule** (Xu, Fan, Ammar, Moon 2002, Crypto-PAn): bit i of an address is flipped by a bit of a keyed pseudo-random
+function of the i bits before it. The map is one to one, depends on the key alone, and keeps common prefixes, no longer
+and no shorter; so networks and the hosts in them can still be told apart and counted.
+**Departure**: the function is keyed BLAKE2b (RFC 7693) instead of AES, and IPv4 and IPv6 have functions of their own.
+**What stays**: ports, times, sizes, and the names of files. Who knows some hosts can find others by what they did, and
+prefixes of known addresses show those of their neighbours: this is no protection from people who know the network.
+
+**Reference** Xu, Fan, Ammar, Moon: Prefix-Preserving IP Address Anonymization, IEEE ICNP 2002,
+doi:10.1109/ICNP.2002.1181415.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import secrets
+
+import polars as pl
+
+from tcpfit.exceptions import InvalidParameter
+
+LEAST = 16
+"""Bytes of a key."""
+
+UNREADABLE = "-"
+"""What stands for a text that is no address."""
+
+
+def new_key() -> bytes:
+    """A key that nobody has had before."""
+    return secrets.token_bytes(32)
+
+
+class Pseudonyms:
+    """The addresses under one key.
+
+    Raises InvalidParameter for a key of fewer than 16 bytes.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        if len(key) < LEAST:
+            raise InvalidParameter(f"a key has at least {LEAST} bytes, got {len(key)}")
+        self._key = hashlib.blake2b(key, digest_size=32, person=b"tcpfit addresses").digest()
+        self._known: dict[str, str] = {}
+
+    def of(self, address: str) -> str:
+        """The pseudonym of an IPv4 or IPv6 address; of a text that is none, a dash."""
+        if address not in self._known:
+            try:
+                self._known[address] = str(self._mapped(ipaddress.ip_address(address.partition("%")[0])))
+            except ValueError:
+                self._known[address] = UNREADABLE
+        return self._known[address]
+
+    def _mapped(
+        self, address: ipaddress.IPv4Address | ipaddress.IPv6Address
+    ) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
+        bits, length = int(address), address.max_prefixlen
+        flips = 0
+        for position in range(length):
+            prefix = bits >> (length - position)  # the bits before this one
+            message = bytes((address.version, position)) + prefix.to_bytes(16, "big")
+            flips = flips << 1 | hashlib.blake2b(message, digest_size=1, key=self._key).digest()[0] >> 7
+        return type(address)(bits ^ flips)
+
+    def in_table(self, table: pl.DataFrame) -> pl.DataFrame:
+        """A table with the pseudonyms in the place of the addresses in `src` and `dst`."""
+        ends = [name for name in ("src", "dst") if name in table.columns]
+        addresses = sorted({address for name in ends for address in table[name].drop_nulls().unique()})
+        return table.with_columns(
+            pl.col(name).replace_strict(addresses, [self.of(each) for each in addresses], return_dtype=pl.String)
+            for name in ends
+            if addresses
+        )
