@@ -149,6 +149,7 @@ WAYS: dict[str, tuple[int, Wrap]] = {
     "fddi": (10, lambda d: bytes(13) + snap(d)),
     "token ring, routed": (6, lambda d: bytes(8) + b"\x80" + bytes(5) + b"\x06\0\0\0\0\0" + snap(d)),
     "atm": (100, snap),
+    "infiniband": (242, lambda d: bytes(40) + b"\x08\0\0\0" + d),
 }
 
 

@@ -57,6 +57,7 @@ LINK_TYPES = {
     228: "IPV4",
     229: "IPV6",
     239: "NFLOG",
+    242: "IPOIB",
     249: "USBPCAP",
     252: "WIRESHARK_UPPER_PDU",
     258: "PKTAP",
@@ -487,13 +488,13 @@ class _Pcapng:
         else:
             number = self._u32(body)
         number += self._first
-        if number >= len(interfaces):
-            return None
-        interface = interfaces[number]
         high, low, captured, wire_len = struct.unpack_from(f"{self._order}IIII", body, 4)
         data = body[20 : 20 + captured]
         if len(data) < captured:
             raise Damage(f"packet of {captured} bytes in a block that holds {len(body) - 20}")
+        if number >= len(interfaces):
+            return None
+        interface = interfaces[number]
         direction = 0
         options = self._in_little_endian(body[20 + (captured + 3 & ~3) :], PACKET_NUMBERS)
         for code, value in options:

@@ -103,6 +103,9 @@ class Frame:
             case 122:
                 need(data, 16)
                 return self.llc(data[16:], nothing)
+            case 242:  # a route of 40 bytes, EtherType, two reserved (RFC 4391)
+                need(data, 44)
+                return self.ethertype(u16(data, 40), data[44:], nothing)
             case 258 | 192 if outermost:
                 named, rest = self._pktap(data) if kind == 258 else self._ppi(data)
                 return self.link(named, rest, outermost=False)

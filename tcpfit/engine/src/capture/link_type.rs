@@ -27,6 +27,7 @@ pub const MPLS: u32 = 219;
 pub const IPV4: u32 = 228;
 pub const IPV6: u32 = 229;
 pub const NFLOG: u32 = 239;
+pub const IP_OVER_INFINIBAND: u32 = 242;
 pub const PKTAP: u32 = 258;
 pub const LINUX_SLL2: u32 = 276;
 
@@ -65,6 +66,7 @@ pub fn name(link_type: u32) -> String {
         IPV4 => "IPV4",
         IPV6 => "IPV6",
         NFLOG => "NFLOG",
+        IP_OVER_INFINIBAND => "IPOIB",
         249 => "USBPCAP",
         252 => "WIRESHARK_UPPER_PDU",
         PKTAP => "PKTAP",

@@ -46,6 +46,11 @@ fn by_type<'a>(kind: u32, data: &'a [u8], direction: &mut Direction, outermost: 
         link_type::TOKEN_RING => token_ring(data),
         link_type::ATM_RFC1483 => ethernet::llc(data, nothing),
         link_type::IP_OVER_FC => ethernet::llc(data.get(16..).ok_or(Skip::TruncatedHeader)?, nothing),
+        link_type::IP_OVER_INFINIBAND => {
+            // a route of 40 octets, EtherType, two reserved (RFC 4391)
+            let (header, rest) = data.split_first_chunk::<44>().ok_or(Skip::TruncatedHeader)?;
+            ethernet::ether_type(be16(header, 40), rest, nothing)
+        }
         link_type::PKTAP | link_type::PPI if outermost => {
             let (kind, rest) = if kind == link_type::PPI {
                 ppi(data)?

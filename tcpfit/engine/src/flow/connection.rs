@@ -225,6 +225,11 @@ impl Connection {
         self.reset || (self.ends[0].fin && self.ends[1].fin)
     }
 
+    /// Packets came after the reset of `closed_ns`: it was forged, or its receiver did not take it (RFC 5961, 3.2).
+    pub fn outlives_reset(&self, closed_ns: i64) -> bool {
+        !(self.ends[0].fin && self.ends[1].fin) && self.last_ns > closed_ns
+    }
+
     /// The segment is a SYN that opens another connection between the same ends: another initial sequence number.
     pub fn is_reused_by(&self, segment: &Segment) -> bool {
         let end = &self.ends[self.end_of(segment)];
@@ -347,7 +352,10 @@ impl Connection {
             self.client = Some(end);
         }
         self.shifts = [0, 1].map(|end| self.offered_scales(end).exact());
-        self.ends[end].before_data(segment);
+        // with data (RFC 7413) it is the flow's own, whose identification would make a copy of it
+        if segment.payload == 0 {
+            self.ends[end].before_data(segment);
+        }
         let end = &mut self.ends[end];
         if again && since_s > SYN_TIMER_S && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
             end.repeated_syns.push((*segment, since_s, earlier));
@@ -393,6 +401,8 @@ impl Connection {
                     (server_s, client_s)
                 };
                 self.position = Some(Position::from_halves(halves.0, halves.1));
+                // data that came with the SYN (RFC 7413) wait for the place too
+                self.release(numbers, sink);
                 return true;
             }
             if end != client && segment.payload == 0 {

@@ -418,9 +418,15 @@ impl Tracker {
     #[cold]
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         while let Some(first) = self.closing.front().filter(|first| first.due_ns <= now_ns) {
-            let (slot, number) = (first.slot, first.number);
+            let (due_ns, slot, number) = (first.due_ns, first.slot, first.number);
             self.closing.pop_front();
-            if self.connection(slot).is_some_and(|c| c.number == number) {
+            let Some(connection) = self.connection(slot).filter(|c| c.number == number) else {
+                continue;
+            };
+            if connection.outlives_reset(due_ns - LINGER_NS) {
+                let due_ns = connection.last_ns.saturating_add(LINGER_NS);
+                self.closing.push_back(Closing { due_ns, slot, number });
+            } else {
                 self.settle(slot, sink);
             }
         }

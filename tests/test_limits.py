@@ -1,0 +1,102 @@
+"""Bounds: what happens where one is reached, and that it is told (docs/limits.md)."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from pathlib import Path
+
+import captures
+import pytest
+from captures import ACK, RAW, SYN, Packet, Transfer, tcp
+
+import tcpfit
+from tcpfit import InvalidParameter, analysis
+
+ROOT = Path(__file__).resolve().parents[1]
+READERS = ["engine", "dpkt"]
+
+
+def flood(size: int, start_s: float = 0.0) -> list[Packet]:
+    """Unanswered SYNs of as many ports, a millisecond apart."""
+    packets = []
+    for n in range(size):
+        data = tcp("10.9.0.1", "10.0.0.2", 1024 + n, 80, n, 0, SYN)
+        packets.append(Packet(captures.START_NS + round(start_s * 1e9) + n * 1_000_000, data, len(data)))
+    return packets
+
+
+def write(path: Path, packets: list[Packet]) -> Path:
+    path.write_bytes(captures.pcap(sorted(packets, key=lambda packet: packet.time_ns), RAW))
+    return path
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_attempts_without_data_make_room_first(reader: str, tmp_path: Path) -> None:
+    """A transfer in a flood: its connection is quiet for longer than any of the attempts, and stays."""
+    transfer = Transfer(lost=frozenset({7}), link_type=RAW).run()
+    path = write(tmp_path / "a.pcap", [*transfer, *flood(600, 0.2)])
+    whole = analysis.analyze(path, reader=reader)
+    few = analysis.analyze(path, reader=reader, max_flows=8)
+    assert whole.flows.equals(few.flows)
+    assert [] == whole.warnings
+    assert ["more than 8 connections were open at once"] == [warning.split(":")[0] for warning in few.warnings]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_the_quietest_make_room(reader: str, tmp_path: Path) -> None:
+    """Twelve transfers at once with room for four: each is seen in pieces, and no byte is lost or counted twice."""
+    packets = [Transfer(sport=41000 + n, start_s=n / 1000, link_type=RAW).run() for n in range(12)]
+    path = write(tmp_path / "a.pcap", list(itertools.chain(*packets)))
+    found = analysis.analyze(path, reader=reader, max_flows=4)
+    assert 12 < found.flows.height
+    assert 12 * 40_000 == found.flows["unique_bytes"].sum()
+
+
+def test_memory_ends_the_reading(tmp_path: Path) -> None:
+    data = tcp("10.0.0.1", "10.0.0.2", 1, 2, 1, 1, ACK, payload=10)
+    path = write(tmp_path / "a.pcap", [Packet(captures.START_NS + n, data, len(data)) for n in range(40_000)])
+    for reader, every in (("engine", 16_384), ("dpkt", 4096)):
+        found = analysis.analyze(path, reader=reader, max_memory=1 << 20)
+        assert every == found.capture["packets"]
+        assert [f"frame {every}: the analysis has come to 1 MB (--max-memory)"] == [
+            warning.split(" and ends here")[0] for warning in found.warnings if "--max-memory" in warning
+        ]
+        assert 40_000 == analysis.analyze(path, reader=reader, max_memory=sys.maxsize).capture["packets"]
+
+
+def test_a_segment_too_many_is_outstanding(tmp_path: Path) -> None:
+    """More than 2^20 segments that nobody acknowledges."""
+    sys.path.insert(0, str(ROOT / "benchmarks"))
+    try:
+        import attacks
+    finally:
+        sys.path.pop(0)
+    path = tmp_path / "a.pcap"
+    with path.open("wb") as file:
+        file.write(attacks.HEADER)
+        file.writelines(attacks.outstanding((1 << 20) + 10))
+    found = analysis.analyze(path)
+    assert [(1 << 20) + 11] == found.flows["data_segments"].to_list()
+    assert any("more than 1048576 segments outstanding" in warning for warning in found.warnings)
+
+
+@pytest.mark.parametrize("name", ["max_flows", "max_memory"])
+@pytest.mark.parametrize("value", [0, -1, 2**63])
+def test_bounds_that_make_no_sense(name: str, value: int, tmp_path: Path) -> None:
+    path = write(tmp_path / "a.pcap", flood(1))
+    with pytest.raises(InvalidParameter, match=name):
+        tcpfit.analyze(path, **{name: value})
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_times_that_jump_end_well(reader: str, tmp_path: Path) -> None:
+    """A clock that leaps to the end of what a pcap can hold and back, packet by packet."""
+    packets = Transfer(lost=frozenset({7}), link_type=RAW).run()
+    last_ns = (2**32 - 1) * 10**9
+    leaping = [Packet(last_ns if n % 2 else n, packet.data, packet.wire_len) for n, packet in enumerate(packets)]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(captures.pcap(leaping, RAW))
+    found = analysis.analyze(path, reader=reader)
+    assert 40_000 == found.flows["unique_bytes"].sum()
+    assert found.warnings
