@@ -126,7 +126,7 @@ def run(
     limits = Limits(time_limit_s, memory_limit_bytes or default_memory(workers))
     if (folder / "manifest.json").exists():
         dataset.read_manifest(folder)  # a folder of something else is left alone
-    elif folder.exists() and any(child.name != ".state" for child in folder.iterdir() if not _is_table(child)):
+    elif folder.exists() and not all(map(_of_a_run, folder.iterdir())):
         raise InvalidParameter(f"{folder}: not empty and no data set; give another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -162,10 +162,11 @@ def default_memory(workers: int) -> int:
     return int(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / workers)
 
 
-def _is_table(path: Path) -> bool:
+def _of_a_run(path: Path) -> bool:
+    """Whether a run makes it, one that was killed while it wrote its first manifest included."""
     from tcpfit.corpus.table import TABLES
 
-    return path.name in TABLES
+    return path.name in (".state", *TABLES) or path.match(".manifest.json.*.partial")
 
 
 CAPTURE_WORK = 200_000

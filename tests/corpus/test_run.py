@@ -189,3 +189,14 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
     assert ["one.pcap"] == [each.name for each in tmp_path.iterdir()]
     with pytest.raises(InvalidParameter, match="no data set"):
         corpus.open(tmp_path)
+
+
+def test_a_first_run_that_was_killed_while_it_wrote_the_manifest(tmp_path):
+    """What it left does not make the folder one of something else, and is gone afterwards."""
+    capture(tmp_path / "a.pcap", 1)
+    out = tmp_path / "out"
+    (out / "flows").mkdir(parents=True)
+    (out / ".manifest.json.abc123.partial").write_text("{")
+    assert corpus.run([tmp_path / "a.pcap"], out, workers=1).analysed == 1
+    bytes_of(out)
+    assert not list(out.glob(".manifest*"))
