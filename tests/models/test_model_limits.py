@@ -225,3 +225,16 @@ def test_outside_the_domain_the_rate_is_nan():
             for wrong in (-1.0, np.nan):
                 assert np.isnan(model.predict(**(given_ | {parameter.name: wrong})))
                 assert not model.domain(**(given_ | {parameter.name: wrong}))
+
+
+@pytest.mark.parametrize(("name", "edge", "beyond"), [("p", 1.0, 1.001), ("q", 1.0, 1.001), ("w_max", 1.0, 0.999)])
+def test_the_domain_reaches_to_its_edges_and_no_further(name, edge, beyond):
+    """Probabilities end at 1, windows begin with a segment."""
+    usual = {"rtt": 0.1, "rto": 1.0, "q": 0.1, "q_tilde": 0.1, "p": 0.01, "w_max": 50}
+    found = set()
+    for model in VARIANTS:
+        names = {parameter.name for parameter in model.parameters}
+        if name in names and not isinstance(model, ReorderingGoodput):  # its window has more bounds
+            flow = {key: value for key, value in usual.items() if key in names}
+            found.add((model.domain(**(flow | {name: edge})), model.domain(**(flow | {name: beyond}))))
+    assert {(True, False)} == found
