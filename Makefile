@@ -5,6 +5,8 @@
 # make validate simulate flows from the models' assumptions: intervals, verdicts, the papers' claims (minutes)
 # make ratchet check that what was right is right, and record what has become so
 # make fuzz    fuzz every target for MINUTES minutes, and mutate captures through the command
+# make lines   which lines the tests run, of the engine and of the Python (needs LLVM's tools; minutes)
+# make mutants whether the tests notice changed rules and models: SAMPLE of each, drawn by SEED (an hour)
 # make docs    the pages that are made from the code, and the site
 # make site    the documentation as a static site, build/site, with reports of sample captures
 # make wheel   build the wheel into dist/
@@ -21,7 +23,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 MINUTES ?= 10
 
-.PHONY: demo test lint bench fuzz ratchet wheel docs site tools tshark chromium clean accuracy coverage validate
+.PHONY: demo test lint bench fuzz lines mutants ratchet wheel docs site tools tshark chromium clean accuracy coverage validate
 
 demo: $(VENV)/built
 	$(BIN)/tcpfit analyze $(CAPTURE)
@@ -77,6 +79,16 @@ bench: $(VENV)/tools
 fuzz: $(VENV)/tools
 	tcpfit/engine/fuzz/run.sh $(MINUTES)
 	$(BIN)/python tests/mutations.py 1000
+
+lines: $(VENV)/tools
+	$(BIN)/python benchmarks/lines.py
+
+SAMPLE ?= 100
+SEED ?= 1
+
+mutants: $(VENV)/tools
+	$(BIN)/python benchmarks/mutants.py models --sample $(SAMPLE) --seed $(SEED)
+	$(BIN)/python benchmarks/mutants.py engine --sample $(SAMPLE) --seed $(SEED)
 
 # Adds to tests/ratchet.json what has become right; names what no longer is.
 ratchet: $(VENV)/built
