@@ -350,6 +350,7 @@ impl Connection {
         self.process(end, segment, numbers, sink);
     }
 
+    #[cold]
     fn on_syn(&mut self, end: usize, segment: &Segment) {
         let answer = segment.has(flags::ACK);
         let known = self.ends[end].syn;
@@ -415,6 +416,7 @@ impl Connection {
     }
 
     /// Decides where the capture was taken; false while the packet is held back.
+    #[cold]
     fn find_position(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) -> bool {
         if let (Some(client), true) = (self.client, self.synack_seen) {
             if end == client && !segment.has(flags::SYN) {
@@ -454,10 +456,16 @@ impl Connection {
             self.position = Some(vantage::from_packets(&held_back, |s| self.end_of(s)));
         }
         for segment in &held_back {
-            self.process(self.end_of(segment), segment, numbers, sink);
+            self.process_held(segment, numbers, sink);
         }
     }
 
+    #[inline(never)]
+    fn process_held(&mut self, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.process(self.end_of(segment), segment, numbers, sink);
+    }
+
+    #[inline]
     fn process(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         if segment.has(flags::RST) {
             self.reset = true;
@@ -478,8 +486,7 @@ impl Connection {
             .get_or_insert_with(|| Unwrap::new(segment.seq.wrapping_sub(1)));
         let left = unwrap.advance(segment.seq) + u64::from(segment.has(flags::SYN));
         if segment.payload > 0 && self.ends[end].direction.is_none() {
-            self.open_flow(end, segment, numbers);
-            self.syn_expiries(end, sink);
+            self.begin_flow(end, segment, numbers, sink);
         }
         if let Some(flow) = self.ends[end].direction.as_mut() {
             flow.on_segment(left, segment, sink);
@@ -490,6 +497,12 @@ impl Connection {
         if segment.has(flags::FIN) {
             self.ends[end].fin = Some(segment.seq.wrapping_add(segment.seq_len()));
         }
+    }
+
+    #[cold]
+    fn begin_flow(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.open_flow(end, segment, numbers);
+        self.syn_expiries(end, sink);
     }
 
     fn open_flow(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers) {
@@ -591,6 +604,7 @@ impl Connection {
     }
 
     /// An ACK for data of an end that the capture has nothing of.
+    #[cold]
     fn on_ack_alone(&mut self, data_end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         let first = self.ends[1 - data_end].acknowledged.unwrap_or(segment.ack);
         let trail = self.ends[data_end]
@@ -609,8 +623,7 @@ impl Connection {
         for end in 0..2 {
             if let (None, Some(&(syn, ..))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
                 // an attempt that brought no data is a flow of expiries
-                self.open_flow(end, &syn, numbers);
-                self.syn_expiries(end, sink);
+                self.begin_flow(end, &syn, numbers, sink);
             }
             if let Some(mut flow) = self.ends[end].direction.take() {
                 numbers.overfull += u64::from(flow.sender.overfull);
