@@ -1,16 +1,16 @@
 """Captures made to exhaust a tool: memory stays within bounds and time grows no faster than the capture.
 
-    python benchmarks/attacks.py [NAME...]
+    python benchmarks/attacks.py [--instructions] [NAME...]
 
 Every attack is made at four sizes, each twice the one before, and analysed by the engine in a process of its own. The
 exponent is the slope of log(processor time) over log(size): 1 is linear. Fails where one is above 1.1 or the memory of
-the largest above its bound.
+the largest above its bound. Time also grows with what no longer fits the processor's caches; `--instructions` has
+callgrind count instructions instead, at an eighth of the sizes.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import resource
 import struct
 import subprocess
@@ -148,6 +148,21 @@ ATTACKS: dict[str, tuple[Callable[[int], Iterator[bytes]], int]] = {
 }
 
 
+def write(path: Path, packets: Iterator[bytes]) -> None:
+    """A capture of the packets."""
+    with path.open("wb") as file:
+        file.write(HEADER)
+        file.writelines(packets)
+
+
+def counted(path: Path, packets: Iterator[bytes]) -> int:
+    """Instructions of an analysis of the packets."""
+    import instructions
+
+    write(path, packets)
+    return instructions.instructions(str(path))
+
+
 def measure(path: Path) -> tuple[float, float]:
     """Processor seconds and megabytes of an analysis, without those of a process that only starts."""
     done = subprocess.run([sys.executable, __file__, "--analyse", path], capture_output=True, text=True, check=True)
@@ -168,28 +183,36 @@ def analyse(path: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", choices=[*ATTACKS, []], metavar="NAME")
+    parser.add_argument("--instructions", action="store_true", help="count instructions, not time (needs valgrind)")
     parser.add_argument("--analyse", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.analyse:
         analyse(arguments.analyse)
         return 0
     failed = False
-    print("| attack | packets | seconds | MB | exponent |\n| --- | --- | --- | --- | --- |")
+    cost = "instructions a packet" if arguments.instructions else "seconds"
+    print(f"| attack | packets | {cost} | MB | exponent |\n| --- | --- | --- | --- | --- |")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "attack.pcap"
         for name in arguments.names or ATTACKS:
             attack, largest = ATTACKS[name]
-            sizes, seconds, megabytes = [largest >> halvings for halvings in (3, 2, 1, 0)], [], 0.0
+            largest >>= 3 * arguments.instructions
+            sizes, costs, megabytes = [largest >> halvings for halvings in (3, 2, 1, 0)], [], 0.0
+            start_up = counted(path, iter(())) if arguments.instructions else 0
             for size in sizes:
-                with path.open("wb") as file:
-                    file.write(HEADER)
-                    file.writelines(attack(size))
-                took, megabytes = measure(path)
-                seconds.append(max(took, 1e-3))
-            logs = [math.log(size) for size in sizes], [math.log(took) for took in seconds]
-            exponent = float(np.polyfit(*logs, 1)[0])
+                if arguments.instructions:
+                    costs.append(float(counted(path, attack(size)) - start_up))
+                else:
+                    write(path, attack(size))
+                    took, megabytes = measure(path)
+                    costs.append(max(took, 1e-3))
+            exponent = float(np.polyfit(np.log(sizes), np.log(costs), 1)[0])
             failed |= exponent > ALLOWED_EXPONENT or megabytes > MEMORY_MB
-            print(f"| {name} | {largest} | {seconds[-1]:.2f} | {megabytes:.0f} | {exponent:.2f} |", flush=True)
+            last = f"{costs[-1] / largest:.0f}" if arguments.instructions else f"{costs[-1]:.2f}"
+            print(
+                f"| {name} | {largest} | {last} | {f'{megabytes:.0f}' if megabytes else ''} | {exponent:.2f} |",
+                flush=True,
+            )
     return int(failed)
 
 

@@ -81,6 +81,19 @@ def test_a_segment_too_many_is_outstanding(tmp_path: Path) -> None:
     assert any("more than 1048576 segments outstanding" in warning for warning in found.warnings)
 
 
+def test_more_than_is_held_of_data_without_acks(tmp_path: Path) -> None:
+    """66,000 segments one way: all are counted, and a resend of one that was let go says nothing of its first copy."""
+
+    def data(n: int, number: int) -> Packet:
+        segment = tcp("10.0.0.1", "10.0.0.2", 1, 2, 1 + 100 * number, 1, ACK, payload=100, ip_id=n % 65_535 + 1)
+        return Packet(captures.START_NS + n * 1_000_000, segment, len(segment))
+
+    numbers = [*range(20), 10, *range(20, 66_000), 0]
+    path = write(tmp_path / "a.pcap", [data(n, number) for n, number in enumerate(numbers)])
+    flows = analysis.analyze(path).flows.select("data_segments", "unique_bytes", "retransmitted_segments", "lost_high")
+    assert [(66_002, 6_600_000, 2, 1)] == flows.rows()
+
+
 @pytest.mark.parametrize("name", ["max_flows", "max_memory"])
 @pytest.mark.parametrize("value", [0, -1, 2**63])
 def test_bounds_that_make_no_sense(name: str, value: int, tmp_path: Path) -> None:

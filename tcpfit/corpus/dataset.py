@@ -163,8 +163,17 @@ def read_manifest(folder: Path) -> Manifest:
             f"{folder}: written by tcpfit {facts['tcpfit']} with other tables than {tcpfit.__version__} reads; "
             "run `tcpfit batch` again into another folder"
         )
-    parts = [Part(**part) for part in facts["parts"]]
-    return Manifest(facts["key"], settings_of(facts["settings"]), parts, facts["captures"])
+    try:
+        parts = [Part(**part) for part in facts["parts"]]
+        files = [part.files[name] for part in parts for name in TABLES]
+        manifest = Manifest(facts["key"], settings_of(facts["settings"]), parts, dict(facts["captures"]))
+        manifest.rows()
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise InvalidParameter(f"{path}: damaged; run `tcpfit batch` again into another folder") from None
+    outside = [file for file in files if Path(file).name != file or Path(file).suffix != ".parquet"]
+    if outside:  # whoever made the manifest: what it names is in the data set's folder
+        raise InvalidParameter(f"{path}: names {outside[0]!r}, which is not a file of the data set; do not use it")
+    return manifest
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -208,7 +217,13 @@ class State:
         self.identities = self.folder / "identities.jsonl"
 
     def clean(self, named: set[Path]) -> None:
-        """Remove what a run that ended early left: files of tables that are not `named`, results of other settings."""
+        """Remove what a run that ended early left: files of tables that are not `named`, results of other settings.
+
+        Raises InvalidParameter where a folder is a link: what it leads to is not the data set's to clean.
+        """
+        for folder in (self.folder, *(self.out / name for name in TABLES)):
+            if folder.is_symlink():
+                raise InvalidParameter(f"{folder}: a link to another folder; a data set has its tables in its own")
         for folder in (self.folder / "results").glob("*"):
             if folder != self.results:
                 shutil.rmtree(folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import shutil
 from pathlib import Path
@@ -200,3 +201,50 @@ def test_a_first_run_that_was_killed_while_it_wrote_the_manifest(tmp_path):
     assert corpus.run([tmp_path / "a.pcap"], out, workers=1).analysed == 1
     bytes_of(out)
     assert not list(out.glob(".manifest*"))
+
+
+def test_a_manifest_cannot_name_files_elsewhere(made, tmp_path):
+    out = tmp_path / "out"
+    shutil.copytree(made[1], out)
+    manifest = json.loads((out / "manifest.json").read_text())
+    named = manifest["parts"][0]["files"]["flows"]
+    for elsewhere in (f"../../{named}", str(out / "flows" / named), f"../flows/{named}", "..", ""):
+        manifest["parts"][0]["files"]["flows"] = elsewhere
+        (out / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(InvalidParameter, match="not a file of the data set"):
+            corpus.open(out)
+
+
+@pytest.mark.parametrize("gone", ["parts", "settings", "key", "captures"])
+def test_a_manifest_that_is_damaged(made, tmp_path, gone):
+    for value in (None, 7, ["a"]):
+        manifest = json.loads((made[1] / "manifest.json").read_text()) | {gone: value}
+        if value is None:
+            del manifest[gone]
+        elif gone == "key":
+            continue
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+        with pytest.raises(InvalidParameter, match=r"manifest\.json: damaged"):
+            corpus.open(tmp_path)
+
+
+def test_a_folder_that_leads_elsewhere_is_not_cleaned(tmp_path):
+    path, out, elsewhere = capture(tmp_path / "one.pcap", 1), tmp_path / "out", tmp_path / "elsewhere"
+    corpus.run([path], out, workers=1)
+    (out / "flows").rename(elsewhere)
+    (elsewhere / "letter.txt").write_text("not ours\n")
+    (out / "flows").symlink_to(elsewhere)
+    with pytest.raises(InvalidParameter, match="a link to another folder"):
+        corpus.run([path], out, workers=1)
+    assert (elsewhere / "letter.txt").exists()
+
+
+def test_files_have_the_permissions_of_the_umask(tmp_path):
+    before = os.umask(0o027)
+    try:
+        corpus.run([capture(tmp_path / "one.pcap", 1)], tmp_path / "out", workers=1)
+    finally:
+        os.umask(before)
+    written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
+    assert written
+    assert {0o640} == {path.stat().st_mode & 0o777 for path in written}

@@ -256,4 +256,34 @@ mod tests {
         rtt.sample(0.001, 1, 2);
         assert!((0.0799..0.0825).contains(&rtt.quantile_s(1.0).unwrap()));
     }
+
+    #[test]
+    fn quantiles_of_many_samples_are_upper_edges_of_bins() {
+        let mut rtt = Rtt::default();
+        for k in 0..1000u64 {
+            // 1 to 1000 ms, each once, up and down
+            rtt.sample((1 + k * 617 % 1000) as f64 / 1e3, 1, 2);
+        }
+        for share in [0.01, 0.1, 0.5, 0.95, 1.0] {
+            let ratio = rtt.quantile_s(share).unwrap() / share;
+            assert!((1.0 - 1e-9..BIN_RATIO + 1e-9).contains(&ratio), "{share}: {ratio}");
+        }
+        assert!((rtt.mean_s().unwrap() - 0.5005).abs() < 1e-12);
+        assert!((rtt.sd_s().unwrap() - (999_999.0f64 / 12.0).sqrt() / 1e3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_round_trip_that_falls_raises_the_timer_less_than_one_that_rises() {
+        let mut rtt = Rtt::default();
+        let mut after = |rtt_s, una| {
+            rtt.sample(rtt_s, una, una + 10);
+            rtt.rto_s()
+        };
+        // deviation 0.2; + 0.1 - 0.2/4; + (0.1 - 0.25/4)/8; and a quarter of the way to the floor with the next round
+        let timers = [after(0.1, 1), after(0.2, 2), after(0.0125, 3), after(0.1, 12)];
+        for (timer, expected) in timers.into_iter().zip([0.3, 0.3625, 0.354_687_5, 0.354_687_5]) {
+            assert!((timer - expected).abs() < 1e-9, "{timer} {expected}");
+        }
+        assert!((after(0.1, 23) - (0.1 + 0.254_687_5 - 0.054_687_5 / 4.0)).abs() < 1e-9);
+    }
 }

@@ -166,4 +166,28 @@ mod tests {
         assert!((middle.fraction(0).unwrap() - 0.4).abs() < 1e-12);
         assert_eq!(Position::UNKNOWN.vantage(0), Vantage::Unknown);
     }
+
+    #[test]
+    fn an_end_is_near_by_its_share_or_as_the_host_itself() {
+        let of = |first_s, second_s| Position::from_halves(first_s, second_s).vantage(0);
+        // a twentieth of the round trip
+        assert_eq!(
+            [of(0.0049, 0.0951), of(0.0051, 0.0949)],
+            [Vantage::Sender, Vantage::Middle]
+        );
+        assert_eq!(
+            [of(0.0951, 0.0049), of(0.0949, 0.0051)],
+            [Vantage::Receiver, Vantage::Middle]
+        );
+        // a host answers in 0.3 ms, if that is below a tenth
+        assert_eq!(
+            [of(0.00029, 0.0031), of(0.00031, 0.0031)],
+            [Vantage::Sender, Vantage::Middle]
+        );
+        assert_eq!(
+            [of(0.00029, 0.0025), of(0.0025, 0.00029)],
+            [Vantage::Middle, Vantage::Middle]
+        );
+        assert_eq!(of(0.0031, 0.00029), Vantage::Receiver);
+    }
 }
