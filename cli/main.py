@@ -97,6 +97,8 @@ main.add_command(xpl)
 
 def run() -> None:
     """Entry point of the installed command."""
+    # numpy's threads spin when they start, for nothing: no product of matrices here is large
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     if not debugging():
         warnings.simplefilter("ignore")  # those of libraries; tcpfit's own are in its output
         warnings.simplefilter("always", PluginWarning)
