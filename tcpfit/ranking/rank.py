@@ -13,7 +13,7 @@ from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats
 from tcpfit.parameters.loss_rate import capture_loss
-from tcpfit.parameters.table import NAMES
+from tcpfit.parameters.table import NAME, NAMES
 from tcpfit.ranking import applicability, fitting, residuals
 from tcpfit.ranking.blocks import ENOUGH, EVENTS, SUMS, Blocks, blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
@@ -62,7 +62,7 @@ def rank(
     """
     evidence = Evidence(flows, events, rounds)
     chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
-    value, low, high = (_wide(parameters, evidence, side) for side in ("value", "low", "high"))
+    value, low, high = _wide(parameters, evidence)
     family = families(evidence)
     value["b"] = as_reno(family, value["b"])
     part = steady(evidence, value["w_max"])
@@ -296,14 +296,17 @@ def _order(score: Floats, ratio: Floats, usable: np.ndarray, models: np.ndarray)
     return sorted((k for k in range(len(ratio)) if models[k] and np.isfinite(ratio[k])), key=key)
 
 
-def _wide(parameters: pl.DataFrame, evidence: Evidence, side: str) -> dict[str, Floats]:
-    """One column of the parameters as arrays over the flows, by name; NaN where there is no row or no value."""
-    order = pl.DataFrame({"flow": evidence.flow}, schema={"flow": pl.UInt32})
-    found = {}
-    for name in NAMES:
-        own = parameters.filter(pl.col("name").cast(pl.String) == name).select("flow", side)
-        found[name] = floats(order.join(own, on="flow", how="left", maintain_order="left")[side])
-    return found
+def _wide(parameters: pl.DataFrame, evidence: Evidence) -> tuple[dict[str, Floats], ...]:
+    """Values, low and high ends as arrays over the flows, by name; NaN where there is no row or no value."""
+    rows = parameters.select("flow", "value", "low", "high", name=pl.col("name").cast(NAME, strict=False).to_physical())
+    rows = rows.filter(pl.col("name").is_not_null() & pl.col("flow").is_in(evidence.flows["flow"].implode()))
+    at = rows["name"].to_numpy(), np.searchsorted(evidence.flow, rows["flow"].to_numpy())
+    found = []
+    for side in ("value", "low", "high"):
+        grid = np.full((len(NAMES), len(evidence)), np.nan)
+        grid[at] = floats(rows[side])
+        found.append(dict(zip(NAMES, grid, strict=True)))
+    return tuple(found)
 
 
 def _transfer_time(evidence: Evidence) -> Floats:
