@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
@@ -77,8 +78,8 @@ class Together:
 
 @dataclass(frozen=True)
 class _Held:
-    """A cause of a flow held against its reference: what the flow took and moved, what the cause did, and the lengths
-    and bytes of the reference's stretches."""
+    """A cause of a flow held against its reference: what the flow took and moved, what the cause did, and the lengths,
+    bytes and mean rate of the reference's stretches."""
 
     total_s: float
     total_b: float
@@ -86,6 +87,7 @@ class _Held:
     own_b: float
     length: Floats
     moved: Floats
+    rate: float
     basis: str
 
     def saved(self, rate: Floats) -> Floats:
@@ -94,7 +96,7 @@ class _Held:
 
     def cost(self, ends_s: tuple[float, float] | None) -> Cost | None:
         """What the cause cost, given the ends of the seconds saved; None where it cost nothing."""
-        middle = float(self.saved(np.asarray(self.moved.sum() / self.length.sum())))
+        middle = float(self.saved(np.asarray(self.rate)))
         if middle <= 0:
             return None
 
@@ -132,8 +134,10 @@ def accounted(flows: Iterable[Mapping[str, np.ndarray]]) -> list[dict[str, Cost]
             if reference is None:
                 continue
             there, basis = reference
-            case = _Held(total_s, total_b, seconds, own_b, length[there], moved[there], basis)
-            if case.moved.sum() > 0 and case.length.sum() > 0:
+            stretches, sizes = length[there], moved[there]
+            lasted, carried = float(stretches.sum()), float(sizes.sum())
+            if carried > 0 and lasted > 0:
+                case = _Held(total_s, total_b, seconds, own_b, stretches, sizes, carried / lasted, basis)
                 held.append((flow, name, case))
     ends = _intervals([case for *_, case in held])
     for (flow, name, case), ends_s in zip(held, ends, strict=True):
@@ -151,7 +155,7 @@ def _places(cause: np.ndarray) -> dict[str, NDArray[np.bool_]]:
 def _any(at: Mapping[str, NDArray[np.bool_]], names: Iterable[str]) -> NDArray[np.bool_]:
     """Which spans any of the causes has."""
     own = [at[name] for name in dict.fromkeys(names) if name in at]
-    return np.asarray(np.any(own, axis=0)) if own else np.zeros(len(next(iter(at.values()))), np.bool_)
+    return reduce(np.logical_or, own) if own else np.zeros(len(next(iter(at.values()))), np.bool_)
 
 
 def _reference(
