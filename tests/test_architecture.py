@@ -25,12 +25,14 @@ ALLOWED = {
     "report": {"parameters", "models", "ranking", "diagnosis"},
     "anonymity": set(),
     "analysis": {"anonymity", "readers", "engine", "parameters", "models", "ranking", "diagnosis", "report"},
+    "segment_file": {"analysis"},
     "comparison": {"analysis", "readers"},
     "annotation": {"analysis", "readers", "report"},
     "corpus": {"analysis", "engine", "readers", "parameters", "models", "ranking", "diagnosis", "report"},
     "cli": {
         "anonymity",
         "analysis",
+        "segment_file",
         "corpus",
         "comparison",
         "annotation",
@@ -42,7 +44,7 @@ ALLOWED = {
         "report",
     },
 }
-LONE = ("anonymity", "analysis", "comparison", "annotation")
+LONE = ("anonymity", "analysis", "segment_file", "comparison", "annotation")
 FILES = {
     part: [ROOT / f"tcpfit/{part}.py"] if part in LONE else sorted((ROOT / "tcpfit" / part).rglob("*.py"))
     for part in ALLOWED
