@@ -13,7 +13,6 @@ from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
 from tcpfit.diagnosis.cost import Cost, Together, accounted_together
 from tcpfit.diagnosis.excerpt import excerpt
 from tcpfit.diagnosis.finding import Finding
-from tcpfit.diagnosis.findings import find
 from tcpfit.diagnosis.stalls import Stall, stalls
 from tcpfit.diagnosis.verdict import Diagnosis, judge
 from tcpfit.parameters import estimate
@@ -109,6 +108,8 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     analysis that this one was selected from: the other direction of a flow tells of its pauses.
     Raises InvalidParameter where it has no segments.
     """
+    from tcpfit.diagnosis.findings import find
+
     flows, whole = analysis.flows, whole or analysis
     spans = of(account(whole.flows, whole.events, whole.rounds), flows)
     if span_ns is not None:

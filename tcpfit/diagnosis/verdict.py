@@ -150,8 +150,9 @@ def judge(spans: pl.DataFrame, flow: Ints, vantage: Sequence[str], missed: Float
     `vantage` is where the capture was taken, seen from each, `missed` the share of each one's data that it missed.
     """
     parts = _Parts(spans, flow, missed)
+    costs = parts.costs()
     return {
-        number: parts.judged(position, number, vantage[position], float(missed[position]))
+        number: parts.judged(position, number, vantage[position], float(missed[position]), costs[position])
         for position, number in enumerate(flow.tolist())
     }
 
@@ -200,15 +201,14 @@ class _Parts:
         self.longest: Ints = order[ranked[opening]]
         self.flow_parts = np.searchsorted(key[opening] // len(CAUSES), np.arange(len(flow) + 1))
 
-    def judged(self, position: int, number: int, vantage: str, missed: float) -> Diagnosis:
+    def judged(self, position: int, number: int, vantage: str, missed: float, costs: dict[str, Cost]) -> Diagnosis:
         """The diagnosis of the flow at this position."""
         total_s = float(self.flow_seconds[position])
         if total_s <= 0:
             text = "There is no time to account for: data at one instant only, or none in the time asked for."
             return Diagnosis(number, UNKNOWN, "unknown", text, REMEDIES[UNKNOWN], 0.0)
-        parts = range(int(self.flow_parts[position]), int(self.flow_parts[position + 1]))
+        parts = self._of(position)
         begin = int(self.span_start[self.flow_begin[position]])
-        costs = self._costs(position, parts)
         place = PLACE.get(vantage, PLACE["unknown"])
         withheld = f"the capture missed {missed:.1%} of the data" if self.flow_missed[position] else None
         found = sorted(
@@ -239,19 +239,29 @@ class _Parts:
         before = f" Until then most of the time was {found[1].cause}." if len(found) > 1 else ""
         return f"From {since:.3g} s on nothing came back, whatever was sent again; {where}.{before}"
 
-    def _costs(self, position: int, parts: range) -> dict[str, Cost]:
-        """What the causes of a flow cost; one cause alone has nothing to be compared with, but a ceiling."""
-        if len(parts) == 1 and CAUSES[self.cause[parts[0]]] not in CEILINGS:
-            return {}
-        rows = slice(self.flow_begin[position], self.flow_end[position])
-        return accounted(
+    def _of(self, position: int) -> range:
+        """The parts of a flow."""
+        return range(int(self.flow_parts[position]), int(self.flow_parts[position + 1]))
+
+    def costs(self) -> list[dict[str, Cost]]:
+        """What the causes of every flow cost; one cause alone has nothing to be compared with, but a ceiling."""
+        compared = [
+            position
+            for position in range(len(self.flow_begin))
+            if len(parts := self._of(position)) > 1 or (len(parts) == 1 and CAUSES[self.cause[parts[0]]] in CEILINGS)
+        ]
+        rows = [slice(self.flow_begin[position], self.flow_end[position]) for position in compared]
+        spans = (
             {
-                "start_ns": self.span_start[rows],
-                "end_ns": self.span_end[rows],
-                "bytes": self.span_bytes[rows],
-                "cause": _NAMES[self.span_cause[rows]],
+                "start_ns": self.span_start[own],
+                "end_ns": self.span_end[own],
+                "bytes": self.span_bytes[own],
+                "cause": _NAMES[self.span_cause[own]],
             }
+            for own in rows
         )
+        found = dict(zip(compared, accounted(spans), strict=True))
+        return [found.get(position, {}) for position in range(len(self.flow_begin))]
 
     def _cause(
         self, part: int, total_s: float, begin: int, costs: dict[str, Cost], place: float, withheld: str | None
