@@ -24,7 +24,7 @@ ALLOWED = {
     "analysis": {"anonymity", "readers", "engine", "parameters", "models", "ranking", "diagnosis", "report"},
     "comparison": {"analysis", "readers"},
     "annotation": {"analysis", "readers", "report"},
-    "corpus": {"analysis", "engine", "readers", "parameters", "models", "ranking", "diagnosis", "report"},
+    "corpus": {"anonymity", "analysis", "engine", "readers", "parameters", "models", "ranking", "diagnosis", "report"},
     "cli": {
         "anonymity",
         "analysis",
