@@ -176,6 +176,7 @@ def _remote(url: str) -> tuple[list[str], str | None]:
     Of a web server only a URL that ends in / is taken for a directory: to look would be to fetch the file.
     """
     system, inside = filesystem(url)
+    system.invalidate_cache()  # another run of this process may have listed it before
     scheme, _, rest = url.partition("://")
     chained = "::" + rest.partition("::")[2] if "::" in rest else ""
 
