@@ -169,15 +169,16 @@ def _status(folder: Path) -> int:
 
     writing = dataset.holder(folder)
     results = sum(1 for path in (folder / ".state").glob("results/*/*") if path.suffix != ".partial")
-    if writing is not None and not (folder / "manifest.json").exists():
-        click.echo(f"{folder}: being made by {writing}; {results} results so far")
+    if not (folder / "manifest.json").exists() and (writing is not None or results):
+        doing = f"being made by {writing}" if writing is not None else "its first run ended early, the next goes on"
+        click.echo(f"{folder}: {doing}; {plural(results, 'result')} so far")
         return 0
     manifest = dataset.read_manifest(folder)
     rows = manifest.rows()
     kinds = ", ".join(f"{count} {status}" for status, count in manifest.statuses.items()) or "none"
     click.echo(f"{folder}: {plural(rows['captures'], 'capture')} ({kinds}) in {plural(len(manifest.parts), 'part')}")
     for name, count in rows.items():
-        click.echo(f"  {name:<10} {count:>12} rows")
+        click.echo(f"  {name:<10} {count:>12} {'row' if count == 1 else 'rows'}")
     settings = ", ".join(f"{name}={value}" for name, value in manifest.settings.given().items())
     click.echo(f"  settings   {settings or 'the defaults'}")
     if writing is not None:

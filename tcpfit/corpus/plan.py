@@ -133,7 +133,9 @@ def _files(path: str, include: Sequence[str], exclude: Sequence[str], leave_out:
         empty = False
         yield file
     if empty:
-        raise InvalidParameter(f"{path}: no captures there; captures are files named {', '.join(NAMES[:3])}, ...")
+        raise InvalidParameter(
+            f"{path}: no captures there; captures are files named like {', '.join(NAMES[:2])} or {NAMES[2]}"
+        )
 
 
 def _is_pattern(path: str) -> bool:

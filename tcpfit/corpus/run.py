@@ -42,6 +42,9 @@ MEMORY_SHARE = 0.8
 
 MOST_SHARES = 64
 
+FIRST = 20
+"""Captures from which on the time left is told, or a twentieth of the work."""
+
 
 @dataclass
 class Progress:
@@ -62,8 +65,8 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds left at this rate; None before the first capture."""
-        if not self.work_done:
+        """Seconds left at this rate; None as long as the start of the workers is most of the time."""
+        if self.done < FIRST and self.work_done < self.work / 20:
             return None
         return (time.monotonic() - self.started) * (self.work - self.work_done) / self.work_done
 

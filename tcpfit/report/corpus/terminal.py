@@ -47,9 +47,13 @@ def facts(document: dict[str, Any]) -> list[str]:
     captures, flows = document["captures"], document["flows"]
     sentences = [
         f"{words.plural(captures['captures'], 'capture')} ({words.size(captures['file_bytes'])}), "
-        f"{words.plural(captures['packets'], 'packet')}, {words.plural(flows['flows'], 'flow')} "
-        f"({round(flows['different'])} different ones, of {words.plural(flows['connections'], 'connection')}), "
-        f"{words.size(flows['data_bytes'])} of data"
+        f"{words.plural(captures['packets'], 'packet')}, {words.plural(flows['flows'], 'flow')}"
+        + (
+            f" ({round(flows['different'])} different, of {words.plural(flows['connections'], 'connection')})"
+            if flows["flows"]
+            else ""
+        )
+        + f", {words.size(flows['data_bytes'])} of data"
     ]
     if captures["start_time"] is not None and captures["end_time"] is not None:
         begin, end = (_day(captures[f"{which}_time"]) for which in ("start", "end"))
