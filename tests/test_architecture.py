@@ -28,7 +28,7 @@ ALLOWED = {
     "segment_file": {"analysis"},
     "comparison": {"analysis", "readers"},
     "annotation": {"analysis", "readers", "report"},
-    "corpus": {"analysis", "engine", "readers", "parameters", "models", "ranking", "diagnosis", "report"},
+    "corpus": {"anonymity", "analysis", "engine", "readers", "parameters", "models", "ranking", "diagnosis", "report"},
     "cli": {
         "anonymity",
         "analysis",
