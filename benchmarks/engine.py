@@ -29,6 +29,7 @@ from typing import NoReturn
 
 SEED = 1
 SAMPLE = 200_000  # packets of the capture for programs that take microseconds a packet
+MANY_PACKETS = 270_000  # of some 10,000 short flows
 LONG_S = 30.0  # of processor time: a program that takes longer is run once
 ENGINE = "tcpfit, engine alone"
 ENGINE_COMMAND = (sys.executable, __file__, "--engine")
@@ -88,6 +89,16 @@ that a program does which reads with libpcap: one counts packets, the other pack
 hash table. `capinfos -c` counts packets. `tcptrace` follows every connection and prints
 statistics; `-l` prints all of them, `-r` adds round-trip times. `tshark -z conv,tcp` dissects every packet and prints
 the conversations. tcpfit follows every connection, and says of every loss what shows it.
+"""
+
+PYTHON = """## The command
+
+Processor time of the whole command, {rounds}, output to `/dev/null`: Python and its libraries are started each time,
+from compiled modules. The small capture is `{sample}`; the many flows are short ones as above:
+{flows}.
+Most of what they cost is ranking, diagnosis and JSON, which `benchmarks/analyze.py` has apart.
+
+{table}
 """
 
 TAIL = """
@@ -274,6 +285,8 @@ def measure(packets: int, rounds: int, quick: bool) -> str:
             )
             print(f"\n{sections[-1]}", end="", flush=True)
             captures.whole.unlink()  # the next one needs the room
+        sections.append(whole_command(Path(folder), rounds, quick))
+        print(f"\n{sections[-1]}", end="", flush=True)
     load.append(os.getloadavg()[0])
     said += (
         f"\nThe load average was {load[0]:.1f} before the measurement and {load[1]:.1f} at its end, itself included."
@@ -286,6 +299,34 @@ def measure(packets: int, rounds: int, quick: bool) -> str:
         long=LONG_S,
     )
     return "\n".join([head, *sections]) + TAIL
+
+
+def whole_command(folder: Path, rounds: int, quick: bool) -> str:
+    """What the command costs beside the engine: its start, a small capture, many flows; the section of the page."""
+    tcpfit = str(Path(sys.executable).with_name("tcpfit"))
+    sample = Path(__file__).parent.parent / "sample-traces" / "cubic.pcap.gz"
+    many = generated(folder, Scenario("short", ""), MANY_PACKETS)
+    tools = {
+        "tcpfit --help": (Tool("help", (tcpfit, "--help")), None),
+        "tcpfit analyze, a small capture": (Tool("small", (tcpfit, "analyze")), sample),
+        "tcpfit analyze --format json, many flows": (Tool("many", (tcpfit, "analyze", "--format", "json")), many.whole),
+    }
+    if quick:
+        del tools["tcpfit analyze --format json, many flows"]
+    rows: list[tuple[str, ...]] = [("command", "ms", "least to largest", "peak MiB")]
+    for name, (tool, capture) in tools.items():
+        print(f"{name}: {rounds + 1} runs", file=sys.stderr)
+        tool.runs = [run(tool, capture, folder / "compiled") for _ in range(rounds + 1)]
+        ms = [1e3 * one.cpu_s for one in tool.runs[1:]]
+        ends = f"{figures(min(ms))} to {figures(max(ms))}" if rounds > 1 else "one run"
+        rows.append((name, figures(median(ms)), ends, peak_mib(tool.runs[1:])))
+    many.whole.unlink()
+    return PYTHON.format(
+        rounds="one round" if rounds == 1 else f"median of {rounds} rounds after one that is not counted",
+        sample=f"sample-traces/{sample.name}",
+        flows=many.content,
+        table=aligned(rows),
+    )
 
 
 def yardsticks(folder: Path) -> dict[str, Path]:
@@ -340,14 +381,16 @@ def check(captures: Captures, tcptrace: bool) -> str:
     return f"{sentence}; tcptrace counts {counted:,}."
 
 
-def run(tool: Tool, capture: Path) -> Run:
-    """Run it to its end."""
-    command = [*tool.command, str(capture)]
+def run(tool: Tool, capture: Path | None, compiled: Path | None = None) -> Run:
+    """Run it to its end; Python keeps its compiled modules in the folder `compiled`, where there is one."""
+    own = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    command = [*tool.command, *([] if capture is None else [str(capture)])]
     process = subprocess.Popen(
         command,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE if tool.reports else subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
+        env=None if compiled is None else own | {"PYTHONPYCACHEPREFIX": str(compiled)},
     )
     with process:
         output = process.stdout.read() if process.stdout else b""

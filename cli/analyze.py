@@ -28,6 +28,7 @@ IN_MEMORY = 1 << 26
     metavar="DIR",
     help="Also write every table as Parquet, a folder a capture.",
 )
+@click.option("--segments", is_flag=True, help="With --output: the table of segments too, written as they are read.")
 @click.option(
     "--html",
     type=click.Path(path_type=Path),
@@ -43,6 +44,7 @@ def analyze(
     captures: tuple[str, ...],
     form: str,
     output: Path | None,
+    segments: bool,
     html: Path | None,
     flows: tuple[int, ...],
     top: int,
@@ -56,29 +58,45 @@ def analyze(
     tcpfit analyze capture.pcap.gz
     tcpfit analyze capture.pcap --flow 3 --html flow-3.html
     tcpfit analyze *.pcapng --format csv > flows.csv
-    tcpfit analyze big.pcap --from 1m30s --to 2m --output tables/
+    tcpfit analyze big.pcap --from 1m30s --to 2m --output tables/ --segments
     tcpfit analyze receiver.pcap --vantage receiver --filter 'port 443'
 
     T counts from the first packet of each capture: 10, 2.5s, 250ms, 1m30s. Captures that cannot be read are named, the
     others are analysed all the same, and the exit status is 1.
     """
+    if segments and output is None:
+        raise click.UsageError("--segments writes into the folder of --output, which is missing")
     reports = [None] * len(captures) if html is None else pages.targets(captures, html, "--html")
     printer = _Printer(form, top=top, in_full=bool(flows))
     status = 0
     for capture, folder, page in zip(captures, _folders(captures, output), reports, strict=True):
         with Work(capture) as work:
-            analysis = read(capture, source, segments=page is not None)
+            if segments and page is None and folder is not None:
+                analysis = _written(capture, source, folder)
+            else:
+                analysis = read(capture, source, segments=page is not None)
             if flows or min_segments:
                 analysis = analysis.select(flows or None, min_segments=min_segments)
             analysis = analysis.ranked_by(**choices)
             if folder is not None:
-                analysis.write_parquet(folder)
+                analysis.write_parquet(folder, segments=segments and page is not None)
             if page is not None:
                 pages.write(analysis, page, drawn=len(flows) or pages.FLOWS)
             printer.add(analysis)
         status |= work.status
     printer.close()
     return status
+
+
+def _written(capture: str, source: options.Source, folder: Path) -> Analysis:
+    """A capture analysed while its segments go into a file of the folder; memory does not grow with them."""
+    from tcpfit.anonymity import Pseudonyms
+    from tcpfit.segment_file import SegmentFile
+
+    with SegmentFile(folder / "segments.parquet") as file:
+        names = None if source.key is None else Pseudonyms(source.key)
+        add = file.add if names is None else lambda piece: file.add(names.in_table(piece))
+        return read(capture, source, segments=add)
 
 
 def _folders(captures: tuple[str, ...], output: Path | None) -> list[Path | None]:

@@ -56,7 +56,7 @@ SHOWN = 20
 @click.option("--force", is_flag=True, help="Analyse everything again.")
 @click.option("--prune", is_flag=True, help="Drop captures from the data set that are not in the corpus any more.")
 @options.ranking
-@options.source
+@options.lasting_source
 def batch(
     corpus: tuple[str, ...],
     output: Path | None,
@@ -96,8 +96,6 @@ def batch(
             return _status(status)
         if not corpus or output is None:
             raise click.UsageError("give the captures and, with -o, the data set")
-        if source.key is not None:
-            raise click.UsageError("--anonymize is for what is printed; a data set keeps the addresses")
         from tcpfit.corpus import Settings, run
 
         choices["models"] = None if choices["models"] is None else tuple(choices["models"])
@@ -117,6 +115,7 @@ def batch(
                 join=not no_join,
                 force=force,
                 prune=prune,
+                key=source.key,
                 progress=progress,
             )
     except InvalidParameter as error:
@@ -133,7 +132,7 @@ def batch(
 
 
 def _of_readers(source: options.Source) -> dict[str, Any]:
-    """How captures are read, without the key, of which a data set knows nothing."""
+    """How captures are read, without the key, which goes into no file."""
     return {name: value for name, value in asdict(source).items() if name != "key"}
 
 
@@ -146,12 +145,14 @@ def _label(text: str) -> tuple[str, str]:
 
 def _summary(summary: Summary, output: Path) -> int:
     """Say what was done; give back the exit status."""
+    from tcpfit.report.words import plural
+
     said = [f"{summary.analysed} analysed", f"{summary.unchanged} known already"]
-    said += [f"{summary.copies} copies"] if summary.copies else []
+    said += ["1 copy" if summary.copies == 1 else f"{summary.copies} copies"] if summary.copies else []
     said += [f"{summary.dropped} dropped"] if summary.dropped else []
     kinds = Counter(failure.status for failure in summary.failures)
     said += [f"{count} {status}" for status, count in sorted(kinds.items())]
-    click.echo(f"{output}: {summary.captures} captures: {', '.join(said)}; {summary.seconds:.1f} s")
+    click.echo(f"{output}: {plural(summary.captures, 'capture')}: {', '.join(said)}; {summary.seconds:.1f} s")
     for failure in summary.failures[:SHOWN]:
         complain(f"{failure.path}: {failure.status}: {failure.reason}")
     if len(summary.failures) > SHOWN:
@@ -164,18 +165,20 @@ def _summary(summary: Summary, output: Path) -> int:
 
 def _status(folder: Path) -> int:
     from tcpfit.corpus import dataset
+    from tcpfit.report.words import plural
 
     writing = dataset.holder(folder)
     results = sum(1 for path in (folder / ".state").glob("results/*/*") if path.suffix != ".partial")
-    if writing is not None and not (folder / "manifest.json").exists():
-        click.echo(f"{folder}: being made by {writing}; {results} results so far")
+    if not (folder / "manifest.json").exists() and (writing is not None or results):
+        doing = f"being made by {writing}" if writing is not None else "its first run ended early, the next goes on"
+        click.echo(f"{folder}: {doing}; {plural(results, 'result')} so far")
         return 0
     manifest = dataset.read_manifest(folder)
     rows = manifest.rows()
     kinds = ", ".join(f"{count} {status}" for status, count in manifest.statuses.items()) or "none"
-    click.echo(f"{folder}: {rows['captures']} captures ({kinds}) in {len(manifest.parts)} parts")
+    click.echo(f"{folder}: {plural(rows['captures'], 'capture')} ({kinds}) in {plural(len(manifest.parts), 'part')}")
     for name, count in rows.items():
-        click.echo(f"  {name:<10} {count:>12} rows")
+        click.echo(f"  {name:<10} {count:>12} {'row' if count == 1 else 'rows'}")
     settings = ", ".join(f"{name}={value}" for name, value in manifest.settings.given().items())
     click.echo(f"  settings   {settings or 'the defaults'}")
     if writing is not None:

@@ -13,13 +13,22 @@ from tcpfit.exceptions import InvalidParameter, TcpfitError
 
 from . import pages as of_captures
 from .errors import complain
-from .reading import Work
+from .reading import Work, under
 
 if TYPE_CHECKING:
     from tcpfit.corpus import Corpus
 
 
-def write(folders: Sequence[str], output: Path | None, *, form: str, by: str | None, worst: int, pages: bool) -> int:
+def write(
+    folders: Sequence[str],
+    output: Path | None,
+    *,
+    form: str,
+    by: str | None,
+    worst: int,
+    pages: bool,
+    key: bytes | None,
+) -> int:
     """Write or print what one data set says, beside others where there are several; give back the exit status."""
     path = None
     if form == "html":
@@ -32,7 +41,11 @@ def write(folders: Sequence[str], output: Path | None, *, form: str, by: str | N
         from tcpfit.report import contract
 
         first, *beside = (corpus.open(folder) for folder in folders)
+        if pages and first.manifest.settings.anonymized is not None:
+            raise InvalidParameter(f"{first.folder}: anonymized, it does not know its captures; leave out --pages")
         document = overview(first, by=by, beside=beside, most=worst).to_dict()
+        if key is not None:
+            _hide(document["worst"], key)
         if form == "json":
             click.echo(contract.dumps(contract.finite(json.loads(json.dumps(document, default=str)))))
         elif form == "table":
@@ -41,15 +54,23 @@ def write(folders: Sequence[str], output: Path | None, *, form: str, by: str | N
 
             of_corpus.show(document, terminal.console())
         elif path is not None:
-            _page(first, document, path, pages)
+            _page(document, path, _reports(first, document["worst"], path, key) if pages else {})
     return work.status
 
 
-def _page(corpus: Corpus, document: dict[str, Any], path: Path, pages: bool) -> None:
+def _hide(rows: list[dict[str, Any]], key: bytes) -> None:
+    """Put pseudonyms in the place of these flows' addresses."""
+    from tcpfit.anonymity import Pseudonyms
+
+    pseudonyms = Pseudonyms(key)
+    for row in rows:
+        row |= {end: pseudonyms.of(row[end]) for end in ("src", "dst")}
+
+
+def _page(document: dict[str, Any], path: Path, links: dict[tuple[str, int], str]) -> None:
     from tcpfit.analysis import AtomicFile
     from tcpfit.report.corpus import page
 
-    links = _reports(corpus, document["worst"], path) if pages else {}
     html = page.render(document, links)
     path.parent.mkdir(parents=True, exist_ok=True)
     with AtomicFile(path) as partial:
@@ -57,7 +78,7 @@ def _page(corpus: Corpus, document: dict[str, Any], path: Path, pages: bool) -> 
     click.echo(path)
 
 
-def _reports(corpus: Corpus, rows: list[dict[str, Any]], path: Path) -> dict[tuple[str, int], str]:
+def _reports(corpus: Corpus, rows: list[dict[str, Any]], path: Path, key: bytes | None) -> dict[tuple[str, int], str]:
     """Reports of these flows in a folder beside the page, as far as their captures are still there."""
     from tcpfit import readers
     from tcpfit.analysis import Analysis
@@ -75,7 +96,7 @@ def _reports(corpus: Corpus, rows: list[dict[str, Any]], path: Path) -> dict[tup
             asked = readers.Settings(settings.vantage, settings.filter, settings.from_s, settings.to_s, None, True)
             whole = Analysis(capture, readers.read(capture, settings.reader, asked), settings.choices())
             target = folder / f"{row['capture'][:12]}-flow-{flow}.html"
-            of_captures.write(whole.select([flow]), target, drawn=1)
+            of_captures.write(under(key, whole).select([flow]), target, drawn=1)
         except InvalidParameter:
             complain(f"{capture}: it has changed since and has no flow {flow}; run tcpfit batch again")
         except TcpfitError as error:

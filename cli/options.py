@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -241,8 +241,11 @@ def anonymity(command: Callable[..., Any]) -> Callable[..., Any]:
     return _with_options(with_key, *ANONYMITY)
 
 
-def _anonymity_key(wanted: bool, file: Path | None) -> bytes | None:
-    """The key of the file, of the environment, or a new one, which is said; None where nobody wants one."""
+def _anonymity_key(wanted: bool, file: Path | None, *, lasting: bool = False) -> bytes | None:
+    """The key of the file, of the environment, or a new one, which is said; None where nobody wants one.
+
+    A new one does not do for what is `lasting`, to be gone on with by other runs.
+    """
     if file is None and not wanted:
         return None
     from tcpfit.anonymity import LEAST, new_key
@@ -254,6 +257,8 @@ def _anonymity_key(wanted: bool, file: Path | None) -> bytes | None:
             raise click.UsageError(f"--anonymize-key {file}: {error.strerror or error}") from error
     elif KEY_VARIABLE in os.environ:
         key, place = os.environb[KEY_VARIABLE.encode()], KEY_VARIABLE
+    elif lasting:
+        raise click.UsageError("later runs will need the same key: give one with --anonymize-key FILE")
     else:
         complain("addresses are anonymized with a key of this run; --anonymize-key FILE shows the same ones every time")
         return new_key()
@@ -262,7 +267,7 @@ def _anonymity_key(wanted: bool, file: Path | None) -> bytes | None:
     return key
 
 
-def source(command: Callable[..., Any]) -> Callable[..., Any]:
+def source(command: Callable[..., Any], *, lasting: bool = False) -> Callable[..., Any]:
     """How captures are read: `--reader`, `--vantage`, which packets count, bounds, and the addresses that are shown;
     given to the command as one `Source`."""
 
@@ -278,7 +283,7 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
         max_memory: int | None,
         **rest: Any,
     ) -> Any:
-        key = _anonymity_key(rest.pop("anonymize"), rest.pop("anonymize_key"))
+        key = _anonymity_key(rest.pop("anonymize"), rest.pop("anonymize_key"), lasting=lasting)
         source = Source(reader, vantage, filter_, from_s, to_s, max_flows, max_memory, key)
         return command(*args, source=source, **rest)
 
@@ -305,6 +310,10 @@ def source(command: Callable[..., Any]) -> Callable[..., Any]:
         vantage,
         reader,
     )
+
+
+lasting_source = partial(source, lasting=True)
+"""The same for a verb whose output other runs go on with: a key has to be given."""
 
 
 def _with_options(command: Callable[..., Any], *options: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,12 +17,12 @@ from .errors import complain, debugging, unexpected
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
-    from tcpfit.readers import Progress
+    from tcpfit.readers import Pieces, Progress
 
     from .options import Source
 
 
-def read(capture: str, source: Source, *, segments: bool = False) -> Analysis:
+def read(capture: str, source: Source, *, segments: bool | Pieces = False) -> Analysis:
     """Analyse a capture, with progress on standard error where that is a terminal."""
     from tcpfit.analysis import analyze
 

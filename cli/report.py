@@ -72,9 +72,7 @@ def report(
     if corpora:
         if len(corpora) < len(captures):
             raise click.UsageError("a corpus and a capture do not go into one report")
-        if source.key is not None:
-            raise click.UsageError("--anonymize is for captures, not for a corpus")
-        return corpus_report.write(corpora, output, form=form, by=by, worst=worst, pages=linked)
+        return corpus_report.write(corpora, output, form=form, by=by, worst=worst, pages=linked, key=source.key)
     if form != "html" or by is not None or linked:
         raise click.UsageError("--format, --by and --pages are for a corpus; tcpfit analyze prints captures")
     captures = tuple(each for capture in captures for each in _inside(capture))

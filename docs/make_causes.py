@@ -32,9 +32,8 @@ from rich.console import Console
 
 import tcpfit
 from tcpfit.diagnosis import causes as names
-from tcpfit.diagnosis.accounting import account
-from tcpfit.diagnosis.table import Report, report
-from tcpfit.diagnosis.verdict import LEAST_SHARE, WHO
+from tcpfit.diagnosis.table import Report, accounted, report
+from tcpfit.diagnosis.verdict import WHO
 from tcpfit.report import diagnosed
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -209,12 +208,7 @@ def drawn(name: str) -> dict[str, Any]:
         seconds: pl.Expr = (pl.col(column) - first) / 1e9
         return seconds.round(4)
 
-    spans = account(analysis.flows, analysis.events, analysis.rounds).sort("start_ns")
-    named = {cause.cause for cause in found.diagnosis.causes}
-    # what is no cause of the verdict, though there is enough of it, was withheld since the capture misses data
-    share = ((pl.col("end_ns") - pl.col("start_ns")).sum().over("cause")) / (spans["end_ns"][-1] - spans["start_ns"][0])
-    withheld = ~pl.col("cause").is_in(named) & (share >= LEAST_SHARE)
-    spans = spans.with_columns(cause=pl.when(withheld).then(pl.lit(names.UNKNOWN)).otherwise("cause"))
+    spans = accounted(analysis.flows, analysis.events, analysis.rounds).sort("start_ns")
     joined = spans.with_columns(run=(pl.col("cause") != pl.col("cause").shift()).fill_null(True).cum_sum())
     shades = joined.group_by("run", maintain_order=True).agg(
         at("start_ns").first().alias("from"), at("end_ns").last().alias("to"), pl.col("cause").first()

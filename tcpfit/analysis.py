@@ -50,7 +50,7 @@ def analyze(
     filter: str | None = None,
     from_s: float | None = None,
     to_s: float | None = None,
-    segments: bool = False,
+    segments: bool | readers.Pieces = False,
     progress: readers.Progress | None = None,
     max_flows: int | None = None,
     max_memory: int | None = None,
@@ -59,7 +59,8 @@ def analyze(
 
     `reader` is one of `tcpfit.readers.READERS`; `vantage` overrides what the capture shows about where it was taken
     (sender, receiver, middle); `filter` keeps some flows ("host 10.0.0.1 and port 443"); `from_s` and `to_s` cut the
-    capture, in seconds after its first packet; `segments` keeps the table of segments, a row a packet, in memory;
+    capture, in seconds after its first packet; `segments` keeps the table of segments, a row a packet, in memory, or is
+    a function that is given it in pieces, of which none is kept (`tcpfit.segment_file`);
     `progress(bytes_read, bytes_total)` is called now and then. `max_flows` and `max_memory` (bytes) bound what is held;
     a warning says where one was reached (docs/limits.md).
 

@@ -4,7 +4,9 @@
 function of the i bits before it. The map is one to one, depends on the key alone, and keeps common prefixes, no longer
 and no shorter; so networks and the hosts in them can still be told apart and counted.
 **Departure**: the function is keyed BLAKE2b (RFC 7693) instead of AES, and IPv4 and IPv6 have functions of their own.
-**What stays**: ports, times, sizes, and the names of files. Who knows some hosts can find others by what they did, and
+**Names of files** are kept, but for data sets, which hold those of many captures: there they become keyed hashes of the
+folder and of the whole path, with the endings that name a format.
+**What stays**: ports, times and sizes. Who knows some hosts can find others by what they did, and
 prefixes of known addresses show those of their neighbours: this is no protection from people who know the network.
 
 **Reference** Xu, Fan, Ammar, Moon: Prefix-Preserving IP Address Anonymization, IEEE ICNP 2002,
@@ -24,6 +26,15 @@ from tcpfit.exceptions import InvalidParameter
 LEAST = 16
 """Bytes of a key."""
 
+FORMATS = (
+    *("pcap", "pcapng", "cap", "ntar", "dmp", "tcpdump", "erf", "snoop", "trc"),
+    *("gz", "zst", "bz2", "xz", "lz4", "zip", "tar"),
+)
+"""Endings of names that say how a file is to be read, and nothing else."""
+
+DIGITS = "0123456789"
+"""Numbers of the parts of rotated captures: x.pcap0, x.pcap1."""
+
 UNREADABLE = "-"
 """What stands for a text that is no address."""
 
@@ -33,8 +44,13 @@ def new_key() -> bytes:
     return secrets.token_bytes(32)
 
 
+def fingerprint(key: bytes) -> str:
+    """What tells one key from another and gives none away: of a key that was drawn at random nobody finds it again."""
+    return hashlib.blake2b(b"fingerprint", key=Pseudonyms(key).digest, digest_size=8).hexdigest()
+
+
 class Pseudonyms:
-    """The addresses under one key.
+    """The addresses and names of files under one key.
 
     Raises InvalidParameter for a key of fewer than 16 bytes.
     """
@@ -42,7 +58,7 @@ class Pseudonyms:
     def __init__(self, key: bytes) -> None:
         if len(key) < LEAST:
             raise InvalidParameter(f"a key has at least {LEAST} bytes, got {len(key)}")
-        self._key = hashlib.blake2b(key, digest_size=32, person=b"tcpfit addresses").digest()
+        self.digest = hashlib.blake2b(key, digest_size=32, person=b"tcpfit addresses").digest()
         self._known: dict[str, str] = {}
 
     def of(self, address: str) -> str:
@@ -54,6 +70,17 @@ class Pseudonyms:
                 self._known[address] = UNREADABLE
         return self._known[address]
 
+    def name(self, path: str) -> str:
+        """The pseudonym of a path or URL: files of one folder share its first part."""
+        folder, _, name = path.rpartition("/")
+        words = [word if word in FORMATS else word.rstrip(DIGITS) for word in name.lower().split(".")[1:]]
+        ending = "".join(f".{word}" for word in words if word in FORMATS)
+        return f"{self._hash('folder', folder)}/{self._hash('file', path)}{ending}"
+
+    def _hash(self, what: str, text: str) -> str:
+        message = f"{what} {text}".encode(errors="surrogateescape")
+        return hashlib.blake2b(message, digest_size=6, key=self.digest).hexdigest()
+
     def _mapped(
         self, address: ipaddress.IPv4Address | ipaddress.IPv6Address
     ) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
@@ -62,7 +89,7 @@ class Pseudonyms:
         for position in range(length):
             prefix = bits >> (length - position)  # the bits before this one
             message = bytes((address.version, position)) + prefix.to_bytes(16, "big")
-            flips = flips << 1 | hashlib.blake2b(message, digest_size=1, key=self._key).digest()[0] >> 7
+            flips = flips << 1 | hashlib.blake2b(message, digest_size=1, key=self.digest).digest()[0] >> 7
         return type(address)(bits ^ flips)
 
     def in_table(self, table: pl.DataFrame) -> pl.DataFrame:

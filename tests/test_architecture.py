@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import os
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 LINE = "capture -> readers -> engine -> parameters -> models -> ranking -> diagnosis -> report -> cli"
@@ -22,12 +25,14 @@ ALLOWED = {
     "report": {"parameters", "models", "ranking", "diagnosis"},
     "anonymity": set(),
     "analysis": {"anonymity", "readers", "engine", "parameters", "models", "ranking", "diagnosis", "report"},
+    "segment_file": {"analysis"},
     "comparison": {"analysis", "readers"},
     "annotation": {"analysis", "readers", "report"},
-    "corpus": {"analysis", "engine", "readers", "parameters", "models", "ranking", "diagnosis", "report"},
+    "corpus": {"anonymity", "analysis", "engine", "readers", "parameters", "models", "ranking", "diagnosis", "report"},
     "cli": {
         "anonymity",
         "analysis",
+        "segment_file",
         "corpus",
         "comparison",
         "annotation",
@@ -39,7 +44,7 @@ ALLOWED = {
         "report",
     },
 }
-LONE = ("anonymity", "analysis", "comparison", "annotation")
+LONE = ("anonymity", "analysis", "segment_file", "comparison", "annotation")
 FILES = {
     part: [ROOT / f"tcpfit/{part}.py"] if part in LONE else sorted((ROOT / "tcpfit" / part).rglob("*.py"))
     for part in ALLOWED
@@ -92,10 +97,24 @@ def test_models_need_only_numpy_and_scipy():
     assert not wrong, "models import numpy, scipy and tcpfit.exceptions, nothing else:\n" + "\n".join(wrong)
 
 
+def output(code: str, **environment: str) -> str:
+    run = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ | environment
+    )
+    return run.stdout
+
+
 def modules_after(statement: str) -> set[str]:
-    code = f"import sys; {statement}; print(' '.join(sys.modules))"
-    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    return set(run.stdout.split())
+    return set(output(f"import sys; {statement}\nprint(' '.join(sys.modules))").split())
+
+
+def command(*arguments: str) -> str:
+    """Statements that run the installed command, to be followed by others."""
+    return (
+        f"import contextlib, io, sys; sys.argv = {['tcpfit', *arguments]}\n"
+        "import tcpfit.cli.main as m\n"
+        "with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()): m.run()\n"
+    )
 
 
 def test_importing_tcpfit_is_light():
@@ -109,3 +128,50 @@ def test_importing_models_needs_no_polars():
 def test_help_needs_no_polars():
     loaded = modules_after("import tcpfit.cli.main as m; m.main(['analyze', '--help'], standalone_mode=False)")
     assert not {"polars", "numpy", "scipy"} & loaded
+
+
+UNUSED = {
+    "aiohttp",
+    "altair",
+    "asyncio",
+    "dask",
+    "dpkt",
+    "duckdb",
+    "fsspec",
+    "jinja2",
+    "multiprocessing",
+    "pandas",
+    "pyarrow",
+    "scipy.integrate",
+    "scipy.linalg",
+    "scipy.optimize",
+    "scipy.sparse",
+    "scipy.stats",
+    "sklearn",
+    "tcpfit.comparison",
+    "tcpfit.corpus",
+    "tcpfit.diagnosis.findings",
+    "tcpfit.readers.dpkt",
+    "tcpfit.readers.tshark",
+    "tcpfit.report.figures",
+    "tcpfit.report.page",
+}
+"""Modules that cost start-up time and that an analysis has no use for."""
+
+
+@pytest.mark.parametrize(
+    ("form", "unused"),
+    [("table", UNUSED), ("json", UNUSED | {"rich", "tcpfit.report.terminal"})],
+    ids=["table", "json"],
+)
+def test_analyze_imports_what_it_uses(form, unused):
+    sample = str(ROOT / "sample-traces" / "cubic.pcap.gz")
+    loaded = modules_after(command("analyze", "--format", form, sample))
+    assert {"polars", "tcpfit.ranking.rank", "tcpfit.diagnosis.accounting"} <= loaded
+    assert set() == unused & loaded
+
+
+def test_the_command_starts_no_threads_of_numpy_unless_asked_to():
+    said = command("--version") + "import os; print(os.environ['OPENBLAS_NUM_THREADS'])"
+    assert "1" == output(f"import os; os.environ.pop('OPENBLAS_NUM_THREADS', None)\n{said}").strip()
+    assert "7" == output(said, OPENBLAS_NUM_THREADS="7").strip()

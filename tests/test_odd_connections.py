@@ -120,3 +120,47 @@ def test_overlapping_data_count_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("isn", [2**32 - 1, 2**32 - 2, 2**32 - 20_500, 2**31 - 10_000])
 def test_sequence_numbers_wrap(isn: int, tmp_path: Path, usual: list[tuple[int, ...]]) -> None:
     assert usual == counts(read(tmp_path / "a.pcap", plain(lost=frozenset({7}), isn=isn)))
+
+
+def late(packets: list[Packet], seconds: float, data: bytes) -> list[Packet]:
+    end_ns = max(packet.time_ns for packet in packets)
+    return [*packets, Packet(end_ns + round(seconds * 1e9), data, len(data))]
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3.0, 9.0])
+def test_what_comes_late_is_no_new_connection(
+    seconds: float, tmp_path: Path, usual: list[tuple[int, ...]]
+) -> None:
+    """A copy, an ACK, a reset, or the SYN once more, of a connection whose ends have each other's FIN."""
+    packets = plain(lost=frozenset({7}))
+    for name, packet in {
+        "ack": out(41_002, ACK, 0, ack=5002),
+        "reset": tcp(SERVER, CLIENT, 80, PORT, 5002, 0, RST),
+        "syn": packets[0].data,
+    }.items():
+        assert usual == counts(read(tmp_path / f"{name}.pcap", late(packets, seconds, packet))), name
+    if seconds > 1:
+        copy = late(packets, seconds, packets[20].data)
+        assert usual == counts(read(tmp_path / "copy.pcap", copy))
+
+
+@pytest.mark.parametrize("seconds", [0.5, 3.0, 11.0])
+def test_a_syn_with_another_number_opens_a_new_connection(seconds: float, tmp_path: Path) -> None:
+    packets = plain()
+    start_s = (packets[-1].time_ns - captures.START_NS) / 1e9 + seconds
+    again = plain(isn=900_000, start_s=start_s, segments=10)
+    found = read(tmp_path / "a.pcap", [*packets, *again])
+    assert [0, 1] == found.flows["connection"].to_list()
+    assert [40_000, 10_000] == found.flows["unique_bytes"].to_list()
+
+
+def test_connections_that_are_over_are_not_counted_as_open(tmp_path: Path) -> None:
+    """One is open at any time, so that none is settled early where one may be."""
+    packets = []
+    for number in range(5):
+        packets += plain(segments=5, sport=50_000 + number, start_s=2.0 * number)
+    path = tmp_path / "a.pcap"
+    path.write_bytes(captures.pcap(packets, RAW))
+    found = analysis.analyze(path, max_flows=1)
+    assert [5_000] * 5 == found.flows["unique_bytes"].to_list()
+    assert [] == found.capture["warnings"]

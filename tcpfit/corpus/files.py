@@ -32,6 +32,10 @@ REMOTE_STAMPS = (
 """What file systems say of a file that changes with its content; a server that says none of it is read every time."""
 
 
+EXTRAS = {"http": "remote", "https": "remote", "s3": "s3", "s3a": "s3", "gs": "gs", "gcs": "gs"}
+"""Extras of this package with what fsspec needs for a scheme; it knows many more."""
+
+
 @dataclass(frozen=True, slots=True)
 class File:
     """A file as it was found: its size, and a stamp that changes when the file does ('' where there is none)."""
@@ -78,8 +82,9 @@ def opened(path: str) -> BinaryIO:
 
     Raises CaptureError, without the path, where they cannot be had.
     """
+    remote = is_url(path)
     try:
-        if is_url(path):
+        if remote:
             system, inside = filesystem(path)
             # a web server may know no ranges, and the bytes are wanted from front to back anyway
             streamed = {"block_size": 0} if path.startswith(("http://", "https://")) else {}
@@ -88,7 +93,8 @@ def opened(path: str) -> BinaryIO:
     except FileNotFoundError:
         raise CaptureError("no such file; check the path") from None
     except PermissionError:
-        raise CaptureError("no permission to read it; check its mode and owner") from None
+        check = "the credentials" if remote else "its mode and owner"
+        raise CaptureError(f"no permission to read it; check {check}") from None
     except CaptureError:
         raise
     except Exception as error:  # every file system of fsspec has errors of its own
@@ -141,7 +147,11 @@ def filesystem(url: str) -> tuple[Any, str]:
     try:
         system, inside = fsspec.core.url_to_fs(url)
     except ImportError as error:
-        raise InvalidParameter(f"{url}: {_said(error)}") from None
+        scheme = first.partition("://")[0]
+        raise InvalidParameter(
+            f"{url}: {scheme}:// needs a package that is not installed; "
+            + (f"install tcpfit[{EXTRAS[scheme]}]" if scheme in EXTRAS else f"fsspec says: {_said(error)}")
+        ) from None
     except ValueError as error:
         raise InvalidParameter(f"{url}: no URL that fsspec reads ({_said(error)})") from None
     if key:
@@ -176,6 +186,8 @@ def _found_remotely(url: str) -> File:
         raise CaptureError(str(error).removeprefix(f"{url}: ")) from None
     except FileNotFoundError:
         raise CaptureError("no such file; check the URL") from None
+    except PermissionError:
+        raise CaptureError("no permission to look at it; check the credentials") from None
     except Exception as error:  # every file system of fsspec has errors of its own
         raise CaptureError(f"cannot be looked at ({_said(error)})") from None
     if info.get("type") == "directory":

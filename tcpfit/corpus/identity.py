@@ -7,6 +7,7 @@ cut by a crash is dropped.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO
 
@@ -15,10 +16,10 @@ from tcpfit.corpus.files import File, text
 
 
 class Identities:
-    """Content of files, by path. A file whose size or stamp has changed is not known."""
+    """Content of files, by path or what `named` makes of it. A file whose size or stamp has changed is not known."""
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
+    def __init__(self, path: Path, named: Callable[[str], str] = str) -> None:
+        self._path, self._named = path, named
         self._known: dict[str, tuple[int, str, str]] = {}
         self._journal: IO[str] | None = None
         if path.exists():
@@ -31,16 +32,17 @@ class Identities:
 
     def content(self, file: File) -> str | None:
         """The content of a file, None where it is not known."""
-        size, stamp, content = self._known.get(file.path, (-1, "", ""))
+        size, stamp, content = self._known.get(self._named(file.path), (-1, "", ""))
         return content if file.stamp and (size, stamp) == (file.size, file.stamp) else None
 
     def learn(self, file: File, content: str) -> None:
         """Note the content of a file, on the disk too."""
-        self._known[file.path] = (file.size, file.stamp, content)
+        name = self._named(file.path)
+        self._known[name] = (file.size, file.stamp, content)
         if self._journal is None:
             self._write()  # which drops a line that was cut, so that the next is not joined to it
             self._journal = self._path.open("a")
-        self._journal.write(self._line(file.path))
+        self._journal.write(self._line(name))
         self._journal.flush()
 
     def keep(self, paths: set[str]) -> None:

@@ -133,7 +133,9 @@ def _files(path: str, include: Sequence[str], exclude: Sequence[str], leave_out:
         empty = False
         yield file
     if empty:
-        raise InvalidParameter(f"{path}: no captures there; captures are files named {', '.join(NAMES[:3])}, ...")
+        raise InvalidParameter(
+            f"{path}: no captures there; captures are files named like {', '.join(NAMES[:2])} or {NAMES[2]}"
+        )
 
 
 def _is_pattern(path: str) -> bool:
@@ -176,6 +178,7 @@ def _remote(url: str) -> tuple[list[str], str | None]:
     Of a web server only a URL that ends in / is taken for a directory: to look would be to fetch the file.
     """
     system, inside = filesystem(url)
+    system.invalidate_cache()  # another run of this process may have listed it before
     scheme, _, rest = url.partition("://")
     chained = "::" + rest.partition("::")[2] if "::" in rest else ""
 

@@ -13,10 +13,11 @@ import os
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tcpfit.anonymity import Pseudonyms, fingerprint
 from tcpfit.corpus import dataset, result
 from tcpfit.corpus.commit import Entry, commit
 from tcpfit.corpus.dataset import Corpus, Manifest, State
@@ -28,6 +29,7 @@ from tcpfit.corpus.process import Limits
 from tcpfit.corpus.settings import Settings
 from tcpfit.corpus.table import FOR_NOW
 from tcpfit.corpus.task import Outcome, failure, weight
+from tcpfit.corpus.trace import without_path
 from tcpfit.exceptions import CaptureError, InvalidParameter
 
 ATTEMPTS = 3
@@ -39,6 +41,9 @@ MEMORY_SHARE = 0.8
 """Of the machine's memory, for all workers together, where no limit is given."""
 
 MOST_SHARES = 64
+
+FIRST = 20
+"""Captures from which on the time left is told, or a twentieth of the work."""
 
 
 @dataclass
@@ -60,8 +65,8 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds left at this rate; None before the first capture."""
-        if not self.work_done:
+        """Seconds left at this rate; None as long as the start of the workers is most of the time."""
+        if self.done < FIRST and self.work_done < self.work / 20:
             return None
         return (time.monotonic() - self.started) * (self.work - self.work_done) / self.work_done
 
@@ -105,6 +110,7 @@ def run(
     join: bool = True,
     force: bool = False,
     prune: bool = False,
+    key: bytes | None = None,
     progress: Callable[[Progress], None] | None = None,
 ) -> Summary:
     """Analyse a corpus into a data set; only what is missing from it, or has changed, unless `force` is given.
@@ -113,10 +119,12 @@ def run(
     is a number of processes, as many as there are processors if not given; `scheduler` the address of a dask scheduler,
     or "local" for one of this run. `time_limit_s` and `memory_limit_bytes` are a worker's, for one capture;
     `shard_over_bytes` splits the flows of a larger capture between workers. `prune` drops captures that are no longer
-    in the corpus. An interrupt commits what is there; a second one does not.
+    in the corpus. `key` puts pseudonyms in the place of addresses and of the captures' names (`tcpfit.anonymity`); the
+    data set knows its fingerprint, and later runs have to give it again. An interrupt commits what is there; a second
+    one does not.
     Raises InvalidParameter for arguments that make no sense, OSError where the data set cannot be written.
     """
-    settings = settings or Settings()
+    settings = replace(settings or Settings(), anonymized=None if key is None else fingerprint(key))
     settings.check()
     folder = Path(out)
     traces = plan(
@@ -125,7 +133,7 @@ def run(
     workers = workers or processors()
     limits = Limits(time_limit_s, memory_limit_bytes or default_memory(workers))
     if (folder / "manifest.json").exists():
-        dataset.read_manifest(folder)  # a folder of something else is left alone
+        _same_key(folder, dataset.read_manifest(folder), settings)  # a folder of something else is left alone
     elif folder.exists() and not all(map(_of_a_run, folder.iterdir())):
         raise InvalidParameter(f"{folder}: not empty and no data set; give another folder")
     try:
@@ -133,7 +141,16 @@ def run(
     except OSError as error:
         raise InvalidParameter(f"{folder}: cannot be made ({error.strerror})") from None
     with dataset.locked(folder) as lock:
-        work = _Run(folder, settings, traces, force=force, prune=prune, shard_over=shard_over_bytes, progress=progress)
+        work = _Run(
+            folder,
+            settings,
+            traces,
+            force=force,
+            prune=prune,
+            shard_over=shard_over_bytes,
+            key=key,
+            progress=progress,
+        )
         lock.write(f"process {os.getpid()}, {len(traces)} captures")
         lock.flush()
         local = Local(workers, limits, (lock.fileno(),))
@@ -162,6 +179,17 @@ def default_memory(workers: int) -> int:
     return int(MEMORY_SHARE * os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / workers)
 
 
+def _same_key(out: Path, manifest: Manifest, settings: Settings) -> None:
+    """Refuse to have true addresses, or pseudonyms under two keys, in one data set."""
+    before = manifest.settings.anonymized
+    if before == settings.anonymized:
+        return
+    if before is None:
+        raise InvalidParameter(f"{out}: it has the true addresses; anonymize into another folder, or give no key")
+    said = "give its key" if settings.anonymized is None else "this is not its key; give that"
+    raise InvalidParameter(f"{out}: its addresses are anonymized; {said} with --anonymize-key, or another folder")
+
+
 def _of_a_run(path: Path) -> bool:
     """Whether a run makes it, one that was killed while it wrote its first manifest included."""
     from tcpfit.corpus.table import TABLES
@@ -185,9 +213,12 @@ class _Run:
         force: bool,
         prune: bool,
         shard_over: int | None,
+        key: bytes | None,
         progress: Callable[[Progress], None] | None,
     ) -> None:
         self.settings, self.traces = settings, traces
+        self.secret = None if key is None else key.hex()
+        self.called: Callable[[str], str] = text if key is None else Pseudonyms(key).name
         self.key = settings.key()
         self.force, self.prune, self.shard_over = force, prune, shard_over
         self.state = State(out, self.key)
@@ -199,10 +230,12 @@ class _Run:
             self.state.discard()
         named = Corpus(out).named() if self.manifest else set()
         self.state.clean(named)
-        self.identities = Identities(self.state.identities)
+        self.identities = Identities(self.state.identities, str if key is None else self.called)
         self.entries: dict[str, Entry] = {}
         self.files: dict[str, tuple[File, ...]] = {}
         self.reasons: dict[str, str] = {}
+        self.true: dict[str, str] = {}
+        """Names of this run's captures by what the data set calls them."""
         self.lost: list[Failure] = []
         self.to_identify: deque[int] = deque()
         self.ready: deque[str] = deque()
@@ -215,7 +248,7 @@ class _Run:
 
     def _refuse_mixture(self, out: Path) -> None:
         """Results under other settings cannot stay beside those of this run."""
-        planned = {text(trace.paths[0]) for trace in self.traces}
+        planned = {self.called(trace.paths[0]) for trace in self.traces}
         others = [row["path"] for row in self.rows.values() if not {row["path"], *row["copies"]} & planned]
         if others and not self.prune:
             raise InvalidParameter(
@@ -296,8 +329,9 @@ class _Run:
 
     def _name(self, entry: Entry, trace: Trace, size: int | None) -> None:
         """Say what a capture is called here; labels stay if the file is given none."""
-        name = text(trace.paths[0])
-        entry.names.append((name, tuple(map(text, trace.paths)), size))
+        name = self.called(trace.paths[0])
+        self.true[name] = text(trace.paths[0])
+        entry.names.append((name, tuple(map(self.called, trace.paths)), size))
         labels = [(name, *label) for label in trace.labels]
         entry.labels += labels or self.old_labels.get(name, [])
 
@@ -310,13 +344,15 @@ class _Run:
     def _unreadable(self, number: int, status: str, reason: str) -> None:
         """A trace whose content cannot be known. What is known of it from an earlier run stays."""
         trace = self.traces[number]
-        name = text(trace.paths[0])
+        name = self.called(trace.paths[0])
         old = self.of_path.get(name)
         if old is not None and self.rows and old["status"] not in FOR_NOW:
-            self.lost.append(Failure(name, status, reason))
+            self.lost.append(Failure(text(trace.paths[0]), status, reason))
             self._count(failed=True)
             return
-        capture = of_path(trace.paths[0])
+        if self.secret is not None:
+            reason = without_path(reason, trace.paths)
+        capture = of_path(trace.paths[0] if self.secret is None else name)
         entry = self.entries.setdefault(capture, Entry(capture, "", 0))
         self._name(entry, trace, None)
         self._fail(entry, status, reason)
@@ -378,6 +414,7 @@ class _Run:
             "capture": capture,
             "files": [[file.path, file.size, file.stamp] for file in self.files[capture]],
             "settings": asdict(self.settings),
+            "key": self.secret,
             "share": [share, len(paths)],
             "result": str(paths[share]),
         }
@@ -426,7 +463,7 @@ class _Run:
         if self.summary.interrupted and self.fresh and self.rows:
             return  # under other settings half a data set would replace a whole one
         claimed = {name for entry in settled.values() for name, *_ in entry.names}
-        planned = {text(trace.paths[0]) for trace in self.traces}
+        planned = {self.called(trace.paths[0]) for trace in self.traces}
         for capture, row in self.rows.items():
             names = [(row["path"], tuple(row["files"]), row["file_bytes"])]
             names += [(copy, (copy,), row["file_bytes"]) for copy in row["copies"]]
@@ -439,11 +476,11 @@ class _Run:
             entry.labels += [label for name, *_ in left for label in self.old_labels.get(name, [])]
         places = {capture: row["part"] for capture, row in self.rows.items()}
         old = None if self.fresh and not self.manifest else self.manifest
-        made = commit(self.state, old, places, settled, self.settings, self.key, executor)
+        made = commit(self.state, old, places, settled, self.settings.public(), self.key, executor)
         self.summary.captures = len(self.entries)
         self.summary.failures = sorted(
             [
-                Failure(min(entry.names)[0], entry.status, self.reasons[capture])
+                Failure(min(self.true.get(name, name) for name, *_ in entry.names), entry.status, self.reasons[capture])
                 for capture, entry in self.entries.items()
                 if entry.status not in ("", "analysed")
             ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import tcpfit
@@ -30,6 +30,8 @@ class Settings:
     rule: str = "one-rtt"
     block: int | None = None
     fit: tuple[str, ...] = ()
+    anonymized: str | None = None
+    """Fingerprint of the key that addresses and names are under (`tcpfit.anonymity`)."""
 
     def choices(self) -> dict[str, Any]:
         """The arguments of `Analysis.rank`."""
@@ -61,6 +63,10 @@ class Settings:
         models = sorted(catalogue()) if self.models is None else None
         facts = [LAYOUT, SCHEMA_VERSION, tcpfit.__version__, asdict(self), models]
         return hashlib.blake2b(json.dumps(facts).encode(), digest_size=8).hexdigest()
+
+    def public(self) -> Settings:
+        """What a manifest says of them: a filter may name addresses."""
+        return self if self.anonymized is None or self.filter is None else replace(self, filter="not shown")
 
     def given(self) -> dict[str, Any]:
         """The settings that are not the default."""

@@ -9,7 +9,8 @@ import polars as pl
 from tcpfit import parameters, ranking
 from tcpfit.analysis import Analysis
 from tcpfit.corpus.table import OF_FLOWS, TABLES, schema_of
-from tcpfit.diagnosis import diagnose
+from tcpfit.diagnosis.accounting import account
+from tcpfit.diagnosis.table import of, of_spans
 
 FLOWS_AT_A_TIME = 4096
 """Flows ranked and diagnosed together, which bounds the memory."""
@@ -20,7 +21,7 @@ def tables_of(analysis: Analysis, numbers: list[int], capture: str) -> dict[str,
     pieces: dict[str, list[pl.DataFrame]] = {name: [pl.DataFrame(schema=schema_of(name))] for name in OF_FLOWS}
     for start in range(0, len(numbers), FLOWS_AT_A_TIME):
         some = analysis.select(numbers[start : start + FLOWS_AT_A_TIME])
-        for name, table in _of_flows(some).items():
+        for name, table in _of_flows(some, analysis).items():
             pieces[name].append(conform(table, name, capture))
     return {name: pl.concat(frames) for name, frames in pieces.items()}
 
@@ -39,11 +40,11 @@ def conform(table: pl.DataFrame, name: str, capture: str) -> pl.DataFrame:
     return keyed.select(columns).cast(schema_of(name))
 
 
-def _of_flows(analysis: Analysis) -> dict[str, pl.DataFrame]:
+def _of_flows(analysis: Analysis, whole: Analysis) -> dict[str, pl.DataFrame]:
     tables = analysis.flows, analysis.events, analysis.rounds
     family = parameters.families(*tables).select("flow", "family", family_confidence="confidence")
     flows = analysis.flows.join(ranking.observed(*tables), on="flow", how="left", maintain_order="left")
-    verdicts, causes = _diagnoses(*tables)
+    verdicts, causes = _diagnoses(analysis.flows, whole)
     return {
         "flows": flows.join(family, on="flow", how="left", maintain_order="left"),
         "events": analysis.events,
@@ -55,10 +56,12 @@ def _of_flows(analysis: Analysis) -> dict[str, pl.DataFrame]:
     }
 
 
-def _diagnoses(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Verdicts, a row a flow, and causes, a row a flow and cause."""
+def _diagnoses(flows: pl.DataFrame, whole: Analysis) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Verdicts, a row a flow, and causes, a row a flow and cause; the other direction of a flow tells of its pauses."""
     verdicts, causes = [], []
-    for flow, found in sorted(diagnose(flows, events, rounds).items()):
+    both = whole.flows.filter(pl.col("connection").is_in(flows["connection"].implode()))
+    spans = of(account(both, whole.events, whole.rounds), flows)
+    for flow, found in sorted(of_spans(flows, spans).items()):
         verdict = {name: getattr(found, name) for name in ("primary", "who", "text", "remedy", "confidence")}
         verdicts.append({"flow": flow} | verdict | found.kernel)
         for cause in found.causes:

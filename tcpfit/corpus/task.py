@@ -46,16 +46,21 @@ def analyse(task: Task) -> Outcome:
     in the outcome where that is None.
 
     `share` is (i, k): the i-th of k shares of the flows is ranked and diagnosed, which takes most of the time.
+    `key`, in hexadecimal, puts pseudonyms in the place of addresses.
     """
     from tcpfit.corpus import result, settings, tables, trace
     from tcpfit.corpus.files import found
 
     paths = [path for path, *_ in task["files"]]
+    key = None if task["key"] is None else bytes.fromhex(task["key"])
     try:
-        read = trace.analyse(paths, settings.settings_of(task["settings"]))
+        read = trace.analyse(paths, settings.settings_of(task["settings"]), key)
         share, shares = task["share"]
         numbers = read.flows["flow"].to_list()[share::shares]
-        whole = result.Result(tables.facts_of(read), tables.tables_of(read, numbers, task["capture"]))
+        facts = tables.facts_of(read)
+        if key is not None:
+            facts["warnings"] = [trace.without_path(said, paths) for said in facts["warnings"]]
+        whole = result.Result(facts, tables.tables_of(read, numbers, task["capture"]))
         if any([path, (now := found(path)).size, now.stamp] != [path, *known] for path, *known in task["files"]):
             return {"failed": "unreadable", "reason": CHANGED}
     except CaptureError as error:
@@ -63,7 +68,9 @@ def analyse(task: Task) -> Outcome:
     except MemoryError:
         raise
     except BaseException as error:  # a panic in Rust is no Exception
-        said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+        said = type(error).__name__
+        if key is None:  # or it may tell what the capture holds
+            said += f": {' '.join(str(error).split())}"
         whole = failure("error", trace.without_path(said, paths))
     packed, capture = result.pack(whole), whole.capture
     outcome = {"status": capture["status"], "reason": capture.get("reason"), "weight": weight(capture)}

@@ -17,11 +17,16 @@ STREAMING = ("engine", "dpkt")
 """Readers that take a stream: what has several files, or a URL, comes through a pipe."""
 
 
-def analyse(paths: Sequence[str], settings: Settings) -> Analysis:
-    """The analysis of the trace in these files, ranked as the settings say.
+def analyse(paths: Sequence[str], settings: Settings, key: bytes | None = None) -> Analysis:
+    """The analysis of the trace in these files, ranked as the settings say; with pseudonyms where there is a key.
 
     Raises CaptureError where it cannot be read.
     """
+    found = _read(paths, settings)
+    return found if key is None else found.anonymized(key)
+
+
+def _read(paths: Sequence[str], settings: Settings) -> Analysis:
     asked = readers.Settings(
         settings.vantage,
         settings.filter,
@@ -47,6 +52,7 @@ def analyse(paths: Sequence[str], settings: Settings) -> Analysis:
 def without_path(sentence: str, paths: Sequence[str]) -> str:
     """A sentence on a capture without its name, which is not part of its content."""
     for path in paths:
-        for name in (path, text(path), os.fsencode(path).decode(errors="replace")):
+        bare = path.partition("://")[2] or path
+        for name in (path, text(path), os.fsencode(path).decode(errors="replace"), bare):
             sentence = sentence.removeprefix(f"{name}: ").replace(name, "the capture")
     return sentence

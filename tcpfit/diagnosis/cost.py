@@ -15,11 +15,14 @@ cannot be split, and it is said with both figures.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcpfit.diagnosis.causes import APPLICATION, BOTTLENECK, LOSS, SEND_BUFFER, STALLED, UNKNOWN, WINDOW
 from tcpfit.parameters.intervals import Floats
@@ -36,6 +39,10 @@ JOINT = 0.2
 
 DRAWS = 200
 SEED = 1988
+SHARES = (0.025, 0.975)
+
+AT_ONCE = 1 << 20
+"""Values drawn at once: those of many flows with few stretches."""
 
 
 @dataclass(frozen=True)
@@ -69,78 +76,137 @@ class Together:
         return abs(self.seconds - self.apart_s) > JOINT * max(self.seconds, self.apart_s)
 
 
-def accounted(spans: Mapping[str, np.ndarray]) -> dict[str, Cost]:
-    """The cost of every cause that has one, by the causes."""
-    length = (spans["end_ns"] - spans["start_ns"]) / 1e9
-    moved, cause = spans["bytes"], spans["cause"]
-    total_s, total_b = float(length.sum()), float(moved.sum())
-    if total_s <= 0 or total_b <= 0:
-        return {}
-    found = {}
-    for name in dict.fromkeys(cause):
-        if name in (UNKNOWN, BOTTLENECK):
+@dataclass(frozen=True)
+class _Held:
+    """A cause of a flow held against its reference: what the flow took and moved, what the cause did, and the lengths,
+    bytes and mean rate of the reference's stretches."""
+
+    total_s: float
+    total_b: float
+    seconds: float
+    own_b: float
+    length: Floats
+    moved: Floats
+    rate: float
+    basis: str
+
+    def saved(self, rate: Floats) -> Floats:
+        """Seconds less, had the cause's bytes moved at that rate."""
+        return np.asarray(np.maximum(self.seconds - self.own_b / rate, 0.0))
+
+    def cost(self, ends_s: tuple[float, float] | None) -> Cost | None:
+        """What the cause cost, given the ends of the seconds saved; None where it cost nothing."""
+        middle = float(self.saved(np.asarray(self.rate)))
+        if middle <= 0:
+            return None
+
+        def rate_of(gain_s: float) -> float:
+            return 8 * self.total_b / max(self.total_s - gain_s, 1e-9)
+
+        low, high = (None, None) if ends_s is None else map(rate_of, ends_s)
+        now = 8 * self.total_b / self.total_s
+        return Cost(rate_of(middle), low, high, rate_of(middle) - now, middle, self.basis)
+
+
+def accounted(flows: Iterable[Mapping[str, np.ndarray]]) -> list[dict[str, Cost]]:
+    """The cost of every cause that has one, by the causes, of each flow's spans."""
+    found: list[dict[str, Cost]] = []
+    held: list[tuple[int, str, _Held]] = []
+    for flow, spans in enumerate(flows):
+        length = (spans["end_ns"] - spans["start_ns"]) / 1e9
+        moved, total_s, total_b = spans["bytes"], float(length.sum()), float(spans["bytes"].sum())
+        found.append({})
+        if total_s <= 0 or total_b <= 0:
             continue
-        own = cause == name
-        seconds, own_b = float(length[own].sum()), float(moved[own].sum())
-        if name in (WINDOW, SEND_BUFFER):
-            saved = seconds / 2
-            rate = 8 * total_b / (total_s - saved)
-            now = 8 * total_b / total_s
-            basis = "at most, with twice the window, if nothing else limits the flow"
-            found[name] = Cost(rate, now, rate, rate - now, saved, basis)
-            continue
-        reference = _reference((name,), cause, length, total_s)
-        if reference is None:
-            continue
-        at, basis = reference
-        found_cost = _at_rate(total_s, total_b, seconds, own_b, length[at], moved[at], basis)
-        if found_cost is not None:
-            found[name] = found_cost
+        at = _places(spans["cause"])
+        for name, own in at.items():
+            if name in (UNKNOWN, BOTTLENECK):
+                continue
+            seconds, own_b = float(length[own].sum()), float(moved[own].sum())
+            if name in (WINDOW, SEND_BUFFER):
+                saved = seconds / 2
+                rate = 8 * total_b / (total_s - saved)
+                now = 8 * total_b / total_s
+                basis = "at most, with twice the window, if nothing else limits the flow"
+                found[flow][name] = Cost(rate, now, rate, rate - now, saved, basis)
+                continue
+            reference = _reference((name,), at, length, total_s)
+            if reference is None:
+                continue
+            there, basis = reference
+            stretches, sizes = length[there], moved[there]
+            lasted, carried = float(stretches.sum()), float(sizes.sum())
+            if carried > 0 and lasted > 0:
+                case = _Held(total_s, total_b, seconds, own_b, stretches, sizes, carried / lasted, basis)
+                held.append((flow, name, case))
+    ends = _intervals([case for *_, case in held])
+    for (flow, name, case), ends_s in zip(held, ends, strict=True):
+        cost = case.cost(ends_s)
+        if cost is not None:
+            found[flow][name] = cost
     return found
 
 
+def _places(cause: np.ndarray) -> dict[str, NDArray[np.bool_]]:
+    """Which spans each cause has."""
+    return {name: cause == name for name in dict.fromkeys(cause.tolist())}
+
+
+def _any(at: Mapping[str, NDArray[np.bool_]], names: Iterable[str]) -> NDArray[np.bool_]:
+    """Which spans any of the causes has."""
+    own = [at[name] for name in dict.fromkeys(names) if name in at]
+    return reduce(np.logical_or, own) if own else np.zeros(len(next(iter(at.values()))), np.bool_)
+
+
 def _reference(
-    names: tuple[str, ...], cause: np.ndarray, length: Floats, total_s: float
-) -> tuple[np.ndarray, str] | None:
+    names: tuple[str, ...], at: Mapping[str, NDArray[np.bool_]], length: Floats, total_s: float
+) -> tuple[NDArray[np.bool_], str] | None:
     """Which spans give the rate that the flow would have had in the causes' time, in words as well."""
-    ceiling = np.isin(cause, CEILINGS)
+    ceiling = _any(at, CEILINGS)
     if length[ceiling].sum() >= ENOUGH * total_s:
         return ceiling, "at the rate it had at its limit"
     if LOSS in names:  # the rest of its time is slower still: timers, slow starts
         return None
-    rest = ~np.isin(cause, (*names, APPLICATION, STALLED))
+    rest = ~_any(at, (*names, APPLICATION, STALLED))
     if length[rest].sum() < REST * total_s:
         return None
     return rest, "at the rate of the rest of its time"
 
 
-def _at_rate(
-    total_s: float, total_b: float, seconds: float, own_b: float, length: Floats, moved: Floats, basis: str
-) -> Cost | None:
-    """The cost of `seconds` in which `own_b` bytes moved, had they moved at the rate of the reference's stretches."""
-    if moved.sum() <= 0 or length.sum() <= 0:
-        return None
+def _intervals(cases: Sequence[_Held]) -> list[tuple[float, float] | None]:
+    """Ends of the seconds saved, by a bootstrap of the reference's stretches: cases of as many together.
 
-    def saved(rate: Floats) -> Floats:
-        return np.asarray(np.maximum(seconds - own_b / rate, 0.0))
-
-    middle = float(saved(np.asarray(moved.sum() / length.sum())))
-    if middle <= 0:
-        return None
-    now = 8 * total_b / total_s
-
-    def rate_of(gain_s: float) -> float:
-        return 8 * total_b / max(total_s - gain_s, 1e-9)
-
-    low = high = None
-    if len(length) > 1:
-        drawn = np.random.default_rng(SEED).integers(0, len(length), (DRAWS, len(length)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            rates = moved[drawn].sum(axis=1) / length[drawn].sum(axis=1)
-        rates = rates[np.isfinite(rates) & (rates > 0)]
-        if len(rates):
-            low, high = (rate_of(float(x)) for x in np.quantile(saved(rates), (0.025, 0.975)))
-    return Cost(rate_of(middle), low, high, rate_of(middle) - now, middle, basis)
+    None where one stretch is all the reference that there is, and where no draw has a rate.
+    """
+    ends: list[tuple[float, float] | None] = [None] * len(cases)
+    by_size: dict[int, list[int]] = defaultdict(list)
+    for number, case in enumerate(cases):
+        by_size[len(case.length)].append(number)
+    for size, numbers in by_size.items():
+        if size == 1:
+            continue
+        drawn = np.random.default_rng(SEED).integers(0, size, (DRAWS, size))
+        step = max(AT_ONCE // drawn.size, 1)
+        for first in range(0, len(numbers), step):
+            places = numbers[first : first + step]
+            some = [cases[place] for place in places]
+            moved, length = (
+                np.take(np.stack(values), drawn, axis=1).sum(axis=2)
+                for values in ([case.moved for case in some], [case.length for case in some])
+            )
+            with np.errstate(divide="ignore", invalid="ignore"):
+                rates = moved / length
+            known = np.isfinite(rates) & (rates > 0)
+            whole = known.all(axis=1)
+            if whole.any():
+                together = [case.saved(rate) for case, rate, every in zip(some, rates, whole, strict=True) if every]
+                own = np.array(places)[whole].tolist()
+                for place, *both in zip(own, *np.quantile(together, SHARES, axis=1).tolist(), strict=True):
+                    ends[place] = both[0], both[1]
+            for i in np.flatnonzero(~whole & known.any(axis=1)).tolist():
+                low, high = np.quantile(some[i].saved(rates[i][known[i]]), SHARES).tolist()
+                ends[places[i]] = low, high
+    return ends
 
 
 def accounted_together(spans: Mapping[str, np.ndarray], costs: Mapping[str, Cost]) -> list[Together]:
@@ -149,16 +215,16 @@ def accounted_together(spans: Mapping[str, np.ndarray], costs: Mapping[str, Cost
     With a ceiling all are held against the same rate, and their savings add up. Without, each is held against the rest
     of the time, in which the other one is: taken away together, that rest is faster.
     """
-    length, moved, cause = (spans["end_ns"] - spans["start_ns"]) / 1e9, spans["bytes"], spans["cause"]
+    length, moved, at = (spans["end_ns"] - spans["start_ns"]) / 1e9, spans["bytes"], _places(spans["cause"])
     total_s, total_b = float(length.sum()), float(moved.sum())
     found = []
     for one, other in combinations(sorted(name for name in costs if name not in CEILINGS), 2):
-        reference = _reference((one, other), cause, length, total_s)
+        reference = _reference((one, other), at, length, total_s)
         if reference is None:
             continue
-        at, basis = reference
-        own = np.isin(cause, (one, other))
-        rate = float(moved[at].sum() / length[at].sum())
+        there, basis = reference
+        own = _any(at, (one, other))
+        rate = float(moved[there].sum() / length[there].sum())
         saved = max(float(length[own].sum() - moved[own].sum() / rate), 0.0) if rate > 0 else 0.0
         apart = costs[one].seconds + costs[other].seconds
         found.append(Together((one, other), 8 * total_b / max(total_s - saved, 1e-9), saved, apart, basis))

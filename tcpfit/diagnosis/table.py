@@ -13,9 +13,8 @@ from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
 from tcpfit.diagnosis.cost import Cost, Together, accounted_together
 from tcpfit.diagnosis.excerpt import excerpt
 from tcpfit.diagnosis.finding import Finding
-from tcpfit.diagnosis.findings import find
 from tcpfit.diagnosis.stalls import Stall, stalls
-from tcpfit.diagnosis.verdict import Diagnosis, judge
+from tcpfit.diagnosis.verdict import Diagnosis, judge, withheld
 from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.loss_rate import capture_loss
@@ -32,6 +31,12 @@ def diagnose(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
 def of(spans: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     """The spans of these flows."""
     return spans.filter(pl.col("flow").is_in(flows["flow"].implode()))
+
+
+def accounted(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
+    """The spans that diagnoses rest on: those of `account`, unknown where the capture missed too much to tell."""
+    evidence = Evidence(flows, NONE, NONE)
+    return withheld(account(flows, events, rounds), evidence.flow, capture_loss(evidence))
 
 
 def of_spans(flows: pl.DataFrame, spans: pl.DataFrame) -> dict[int, Diagnosis]:
@@ -109,8 +114,10 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     analysis that this one was selected from: the other direction of a flow tells of its pauses.
     Raises InvalidParameter where it has no segments.
     """
+    from tcpfit.diagnosis.findings import find
+
     flows, whole = analysis.flows, whole or analysis
-    spans = of(account(whole.flows, whole.events, whole.rounds), flows)
+    spans = of(accounted(whole.flows, whole.events, whole.rounds), flows)
     if span_ns is not None:
         spans = between(spans, *span_ns)
     diagnoses = of_spans(flows, spans)

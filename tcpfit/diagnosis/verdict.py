@@ -150,10 +150,29 @@ def judge(spans: pl.DataFrame, flow: Ints, vantage: Sequence[str], missed: Float
     `vantage` is where the capture was taken, seen from each, `missed` the share of each one's data that it missed.
     """
     parts = _Parts(spans, flow, missed)
+    costs = parts.costs()
     return {
-        number: parts.judged(position, number, vantage[position], float(missed[position]))
+        number: parts.judged(position, number, vantage[position], float(missed[position]), costs[position])
         for position, number in enumerate(flow.tolist())
     }
+
+
+def withheld(spans: pl.DataFrame, flow: Ints, missed: Floats) -> pl.DataFrame:
+    """The spans with those that rest on losses unknown, and a rule that says why, in flows of whose data the capture
+    missed more than `CAPTURE_LOSS`; but for silences, which no packet that it missed explains."""
+    owner = np.searchsorted(flow, spans["flow"].to_numpy())
+    rests = (missed > CAPTURE_LOSS)[owner] & np.isin(spans["cause"].to_numpy(), _RESTS) & ~spans["waited"].to_numpy()
+    if not rests.any():
+        return spans
+    rules = pl.Series([_missed(share) for share in missed.tolist()], dtype=pl.String).gather(owner)
+    there = pl.Series(rests)
+    return spans.with_columns(
+        cause=pl.when(there).then(pl.lit(UNKNOWN)).otherwise("cause"), rule=pl.when(there).then(rules).otherwise("rule")
+    )
+
+
+def _missed(share: float) -> str:
+    return f"the capture missed {share:.1%} of the data"
 
 
 class _Parts:
@@ -163,6 +182,7 @@ class _Parts:
     """
 
     def __init__(self, spans: pl.DataFrame, flow: Ints, missed: Floats) -> None:
+        spans = withheld(spans, flow, missed)
         number = spans["flow"].to_numpy().astype(np.int64)
         self.span_start, self.span_end = spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()
         self.span_length: Floats = (self.span_end - self.span_start) / 1e9
@@ -171,11 +191,7 @@ class _Parts:
         self.span_rule = spans["rule"].to_list()
         owner = np.searchsorted(flow, number)
         self.flow_begin, self.flow_end = np.searchsorted(number, flow), np.searchsorted(number, flow, "right")
-        cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
-        self.flow_missed = missed > CAPTURE_LOSS
-        waited = spans["waited"].to_numpy()
-        self.span_withheld = self.flow_missed[owner] & np.isin(cause, _RESTS) & ~waited
-        self.span_cause = np.where(self.span_withheld, _UNKNOWN, cause)
+        self.span_cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
         self.flow_seconds: Floats = summed(self.span_length, owner, len(flow))
         self.flow_kernel = self._kernel(spans, owner)
         self.flow_awaited, self.flow_unanswered = (
@@ -200,19 +216,17 @@ class _Parts:
         self.longest: Ints = order[ranked[opening]]
         self.flow_parts = np.searchsorted(key[opening] // len(CAUSES), np.arange(len(flow) + 1))
 
-    def judged(self, position: int, number: int, vantage: str, missed: float) -> Diagnosis:
+    def judged(self, position: int, number: int, vantage: str, missed: float, costs: dict[str, Cost]) -> Diagnosis:
         """The diagnosis of the flow at this position."""
         total_s = float(self.flow_seconds[position])
         if total_s <= 0:
             text = "There is no time to account for: data at one instant only, or none in the time asked for."
             return Diagnosis(number, UNKNOWN, "unknown", text, REMEDIES[UNKNOWN], 0.0)
-        parts = range(int(self.flow_parts[position]), int(self.flow_parts[position + 1]))
+        parts = self._of(position)
         begin = int(self.span_start[self.flow_begin[position]])
-        costs = self._costs(position, parts)
         place = PLACE.get(vantage, PLACE["unknown"])
-        withheld = f"the capture missed {missed:.1%} of the data" if self.flow_missed[position] else None
         found = sorted(
-            (self._cause(part, total_s, begin, costs, place, withheld) for part in parts),
+            (self._cause(part, total_s, begin, costs, place) for part in parts),
             key=lambda c: (-c.seconds, c.cause),
         )
         primary = self._primary(found, parts)
@@ -226,8 +240,8 @@ class _Parts:
         text = text.capitalize() if primary == UNKNOWN else f"{who.capitalize()}: {text}"
         if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:
             who, text, remedy = "receiver" if vantage == "receiver" else who, self._gone(position, found, vantage), GONE
-        if withheld:
-            text += f" T{withheld[1:]}: nothing that rests on losses is claimed."
+        if missed > CAPTURE_LOSS:
+            text += f" T{_missed(missed)[1:]}: nothing that rests on losses is claimed."
         kernel = {name: float(share[position]) for name, share in self.flow_kernel.items()}
         return Diagnosis(number, primary, who, text, remedy, confidence, shown, kernel)
 
@@ -239,30 +253,37 @@ class _Parts:
         before = f" Until then most of the time was {found[1].cause}." if len(found) > 1 else ""
         return f"From {since:.3g} s on nothing came back, whatever was sent again; {where}.{before}"
 
-    def _costs(self, position: int, parts: range) -> dict[str, Cost]:
-        """What the causes of a flow cost; one cause alone has nothing to be compared with, but a ceiling."""
-        if len(parts) == 1 and CAUSES[self.cause[parts[0]]] not in CEILINGS:
-            return {}
-        rows = slice(self.flow_begin[position], self.flow_end[position])
-        return accounted(
-            {
-                "start_ns": self.span_start[rows],
-                "end_ns": self.span_end[rows],
-                "bytes": self.span_bytes[rows],
-                "cause": _NAMES[self.span_cause[rows]],
-            }
-        )
+    def _of(self, position: int) -> range:
+        """The parts of a flow."""
+        return range(int(self.flow_parts[position]), int(self.flow_parts[position + 1]))
 
-    def _cause(
-        self, part: int, total_s: float, begin: int, costs: dict[str, Cost], place: float, withheld: str | None
-    ) -> Cause:
+    def costs(self) -> list[dict[str, Cost]]:
+        """What the causes of every flow cost; one cause alone has nothing to be compared with, but a ceiling."""
+        compared = [
+            position
+            for position in range(len(self.flow_begin))
+            if len(parts := self._of(position)) > 1 or (len(parts) == 1 and CAUSES[self.cause[parts[0]]] in CEILINGS)
+        ]
+        rows = [slice(self.flow_begin[position], self.flow_end[position]) for position in compared]
+        spans = (
+            {
+                "start_ns": self.span_start[own],
+                "end_ns": self.span_end[own],
+                "bytes": self.span_bytes[own],
+                "cause": _NAMES[self.span_cause[own]],
+            }
+            for own in rows
+        )
+        found = dict(zip(compared, accounted(spans), strict=True))
+        return [found.get(position, {}) for position in range(len(self.flow_begin))]
+
+    def _cause(self, part: int, total_s: float, begin: int, costs: dict[str, Cost], place: float) -> Cause:
         name, seconds, longest = CAUSES[self.cause[part]], float(self.seconds[part]), int(self.longest[part])
         rows, stretches = self._order[self._opening[part] : self._opening[part + 1]], int(self.stretches[part])
         since = (int(self.span_start[rows[0]]) - begin) / 1e9
-        rule = withheld if self.span_withheld[longest] else self.span_rule[longest]
         texts = [
             f"{seconds:.3g} s in {stretches} {'stretch' if stretches == 1 else 'stretches'}, from {since:.3g} s on; "
-            f"{rule} for {self.span_length[longest]:.3g} s at most"
+            f"{self.span_rule[longest]} for {self.span_length[longest]:.3g} s at most"
         ]
         own = self.span_frame[rows].tolist()
         frames = [n for n in dict.fromkeys(own) if n >= 0]
@@ -312,11 +333,9 @@ class _Parts:
 
 _NAMES = np.array(CAUSES, dtype=object)
 
-_UNKNOWN = CAUSES.index(UNKNOWN)
-
 _NO_ANSWER = "the receiver was gone, or the path to it or from it"
 
 _IDLE = [IDLE, AWAITING]
 
-_RESTS = [CAUSES.index(name) for name in (*DISTURBANCES, BOTTLENECK)]
+_RESTS = [*DISTURBANCES, BOTTLENECK]
 """Causes that rest on losses, or on what looks like them."""

@@ -43,6 +43,7 @@ C1 = float(np.sqrt(1.5))
 GAMMA = 0.31
 TERMS = 24  # of the exact density: the k-th is 4^(-k^2/2) of the first
 WIDEST = 400  # largest window that counts in lambda': half of a larger one is never lost, beside half of a small one
+AT_ONCE = 50  # of these windows; divides WIDEST
 LOWEST = 1e-8  # below it the rates are their leading powers of delta
 NODES = 28  # of each Chebyshev polynomial
 BLOCK = 1 << 14  # values interpolated at once: arrays that stay in the cache
@@ -144,9 +145,14 @@ def windows_lost(delta: Array, c1: float = C1, gamma: float = GAMMA, as_printed:
     small = np.maximum(q, 1e-12)
     chance = np.exp(Nq * np.where(q > 1e-12, np.log1p(-small) / small, -1.0))  # p(1) = (1 - q)^N
     total = np.zeros(delta.shape)
-    for w in range(1, WIDEST + 1):
-        total = total + w * chance * tail(np.asarray(float(w)), delta)
-        chance = chance * (Nq + (w - 1) * q) / w
+    for first in range(1, WIDEST + 1, AT_ONCE):
+        w = np.arange(float(first), first + AT_ONCE).reshape(-1, *(1,) * delta.ndim)
+        tails, growth, chances = tail(w, delta), Nq + (w - 1) * q, np.empty((AT_ONCE, *delta.shape))
+        for i in range(AT_ONCE):
+            chances[i] = chance
+            chance = chance * growth[i] / (first + i)
+        for term in w * chances * tails:
+            total = total + term
     return total
 
 

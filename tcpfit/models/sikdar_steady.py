@@ -125,15 +125,16 @@ def throughput(
     p: Array, RTT: Array, To: Array, Wmax: Array, pairs: Pairs, runs: Runs, as_printed: bool = False
 ) -> Array:
     # (45) R = 1/(p t_ss), t_ss = RTT mean_rounds + E[TO] share
-    distinct, back = np.unique(np.stack([p, np.floor(Wmax)]), axis=1, return_inverse=True)
-    p_, Wmax_ = distinct
+    both = np.stack([p, np.floor(Wmax)], axis=-1).view(np.complex128)[:, 0]  # pairs, as numbers that sort
+    distinct, back = np.unique(both, return_inverse=True)
+    p_, Wmax_ = distinct.real.copy(), distinct.imag.copy()
     rounds, share = np.full(p_.size, np.nan), np.full(p_.size, np.nan)
     exact = (largest_window(p_, Wmax_) <= EXACT) & (1 / p_ <= RAREST) & (not as_printed)
     if exact.any():
         rounds[exact], share[exact] = mean_over_runs(p_[exact], Wmax_[exact], runs)
     for i in np.flatnonzero((p_ > 0) & ~exact):
         rounds[i], share[i] = mean_over_pairs(float(p_[i]), float(Wmax_[i]), pairs, as_printed)
-    rounds, share = rounds[back.ravel()], share[back.ravel()]
+    rounds, share = rounds[back], share[back]
     timeouts = np.where(share > 0, share * timeout_duration(p, To, as_printed), 0.0)
     t_ss = RTT * (rounds + timeouts) if as_printed else RTT * rounds + timeouts
     return np.where(p > 0, np.minimum(1 / (p * t_ss), np.inf), Wmax / RTT)

@@ -111,4 +111,5 @@ class Evidence:
 
 def floats(series: pl.Series) -> Floats:
     """A series of numbers as float64, NaN for null."""
-    return series.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    values = series.cast(pl.Float64)
+    return (values.fill_null(float("nan")) if values.has_nulls() else values).to_numpy()

@@ -7,10 +7,11 @@ reported as `weakened`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 
 from tcpfit.models import Model
 from tcpfit.models.cubic import mean_cubic_window, mean_friendly_window
@@ -227,16 +228,33 @@ def check_all(facts: Facts) -> dict[str, str]:
     return {name: text for name, text in found.items() if text is not None}
 
 
-def judge(model: Model, failed: Mapping[str, str]) -> tuple[bool, list[str]]:
-    """Whether the model applies, and its failed assumptions: those required first, the others marked `weakened`.
+def table(failed: Sequence[Mapping[str, str]]) -> pl.DataFrame:
+    """What `check_all` says of every flow: a column an assumption, with the sentence, null where it holds."""
+    sentences = {name: [of_flow.get(name) for of_flow in failed] for name in CHECKS}
+    return pl.DataFrame(sentences, schema=dict.fromkeys(CHECKS, pl.String()))
 
-    An assumption that no check knows counts as holding.
+
+def judge(model: Model, failed: pl.DataFrame) -> pl.DataFrame:
+    """Whether the model applies to each flow of such a table: columns applicable, failed, weakened and reasons.
+
+    `failed` names the assumptions that it requires and that fail, `weakened` the others; `reasons` are their sentences
+    in that order, those of the others marked. An assumption that no check knows counts as holding.
     """
-    required = [a for a in model.assumptions if a.required and a.name in failed]
-    others = [a for a in model.assumptions if not a.required and a.name in failed]
-    reasons = list(dict.fromkeys(failed[a.name] for a in required))
-    reasons += [text for text in dict.fromkeys(f"weakened: {failed[a.name]}" for a in others)]
-    return not required, reasons
+    known = [a for a in model.assumptions if a.name in failed.columns]
+    required, others = [a.name for a in known if a.required], [a.name for a in known if not a.required]
+    none = pl.lit(None, pl.String)
+
+    def those(names: list[str]) -> pl.Expr:
+        fails = [pl.when(pl.col(name).is_not_null()).then(pl.lit(name)) for name in names]
+        return pl.concat_list(none, *fails).list.drop_nulls()
+
+    marked = [pl.lit("weakened: ") + pl.col(name) for name in others]
+    return failed.with_columns(
+        applicable=pl.all_horizontal(pl.lit(True), *(pl.col(name).is_null() for name in required)),
+        failed=those(required),
+        weakened=those(others),
+        reasons=pl.concat_list(none, *required, *marked).list.drop_nulls().list.unique(maintain_order=True),
+    ).select("applicable", "failed", "weakened", "reasons")
 
 
 def _fills_the_bottleneck(facts: Facts) -> str | None:
@@ -250,12 +268,6 @@ def _fills_the_bottleneck(facts: Facts) -> str | None:
         f"the flow filled its bottleneck: a slow round (10th percentile) had {facts.flatness:.0%} of the rate of a "
         f"fast one (90th), and the RTT stood at {stood:.1f} times its minimum{how}"
     )
-
-
-def failing(model: Model, failed: Mapping[str, str]) -> tuple[list[str], list[str]]:
-    """Names of the model's assumptions that fail: those that it requires, and the others."""
-    names = [(a.name, a.required) for a in model.assumptions if a.name in failed]
-    return [name for name, required in names if required], [name for name, required in names if not required]
 
 
 def _idle(facts: Facts) -> str | None:

@@ -89,16 +89,22 @@ def spread(
     columns = {p.column or p.name: p for p in model.parameters}
     if not columns or not len(centre):
         return np.zeros_like(centre), np.zeros_like(centre)
+    at = np.flatnonzero(np.isfinite(centre))  # a flow without a prediction has no interval of it
+    low_end, high_end = np.full(len(centre), np.nan), np.full(len(centre), np.nan)
+    if not len(at):
+        return low_end, high_end
+    values, low, high = ({name: side[at] for name, side in table.items()} for table in (values, low, high))
     drawn = dict(values)
     for column, moved in draws([*columns], values, low, high).items():
         drawn[column] = np.clip(moved, columns[column].low, columns[column].high)
-    shape = (DRAWS, len(centre))
-    flat = {name: np.ascontiguousarray(np.broadcast_to(value, shape)).reshape(-1) for name, value in drawn.items()}
+    shape = (DRAWS, len(at))
+    fed = [name for name in columns if name in drawn] or [*drawn][:1]  # the first one says how many
+    flat = {name: np.ascontiguousarray(np.broadcast_to(drawn[name], shape)).reshape(-1) for name in fed}
     with np.errstate(divide="ignore", invalid="ignore"):
-        logs = np.log(predict(model, flat).reshape(shape) / centre)
+        logs = np.log(predict(model, flat).reshape(shape) / centre[at])
     logs = np.sort(np.where(np.isfinite(logs), logs, np.nan), axis=0)  # NaN last
     known = np.isfinite(logs).sum(axis=0)
-    at = np.arange(len(centre))
-    ends = (logs[np.rint(share * np.maximum(known - 1, 0)).astype(np.int64), at] for share in (0.025, 0.975))
-    low_end, high_end = (np.where(known >= DRAWS // 2, end, np.nan) for end in ends)
+    enough, every = known >= DRAWS // 2, np.arange(len(at))
+    for ends, share in ((low_end, 0.025), (high_end, 0.975)):
+        ends[at] = np.where(enough, logs[np.rint(share * np.maximum(known - 1, 0)).astype(np.int64), every], np.nan)
     return low_end, high_end

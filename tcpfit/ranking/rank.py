@@ -7,21 +7,22 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tcpfit.models import Model, catalogue
 from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.growth import as_reno, families
-from tcpfit.parameters.intervals import Floats
+from tcpfit.parameters.intervals import Floats, Ints
 from tcpfit.parameters.loss_rate import capture_loss
-from tcpfit.parameters.table import NAMES
+from tcpfit.parameters.table import NAME, NAMES
 from tcpfit.ranking import applicability, fitting, residuals
 from tcpfit.ranking.blocks import ENOUGH, EVENTS, SUMS, Blocks, blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
 from tcpfit.ranking.bottleneck import Bottleneck, bottleneck
-from tcpfit.ranking.comparison import block_weights, compare
+from tcpfit.ranking.comparison import Comparison, block_weights, compare
 from tcpfit.ranking.prediction import missing, predict, spread
 from tcpfit.ranking.steady import Steady, steady
-from tcpfit.ranking.table import BASELINES, RANKING, VERDICTS
+from tcpfit.ranking.table import BASELINES, RANKING, TEXTS, VERDICTS
 from tcpfit.ranking.variants import fitted_parameter
 from tcpfit.ranking.verdict import Candidate, verdict
 
@@ -62,7 +63,7 @@ def rank(
     """
     evidence = Evidence(flows, events, rounds)
     chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
-    value, low, high = (_wide(parameters, evidence, side) for side in ("value", "low", "high"))
+    value, low, high = _wide(parameters, evidence)
     family = families(evidence)
     value["b"] = as_reno(family, value["b"])
     part = steady(evidence, value["w_max"])
@@ -73,26 +74,23 @@ def rank(
         ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
     path = bottleneck(evidence, part)
     found = _facts(evidence, total, whole, value, low, high, family, path)
-    failed = [applicability.check_all(facts) for facts in found]
+    failed = applicability.table([applicability.check_all(facts) for facts in found])
     judged = [_fit(model, evidence, cut, total, whole, value, ends, failed) for model in chosen.values()]
     for model, parameter in free:
         judged.append(_fit(model, evidence, cut, total, whole, value, ends, failed, parameter))
-    judged += _baselines(evidence, part, cut, total, whole)
+    judged += _baselines(evidence, part, cut, total, whole, failed)
     return _tables(evidence, cut, total, judged, per_block)
 
 
 class _Fit:
-    """One model on all flows: arrays over the flows, and residuals over the blocks."""
+    """One model on all flows: arrays over the flows, and residuals over the blocks; `judged` as `applicability.judge`
+    has it."""
 
-    def __init__(self, name: str, baseline: bool, flows: int) -> None:
-        self.name, self.baseline = name, baseline
+    def __init__(self, name: str, baseline: bool, flows: int, judged: pl.DataFrame) -> None:
+        self.name, self.baseline, self.judged = name, baseline, judged
         nan = np.full(flows, np.nan)
         self.predicted_bps, self.predicted_time, self.ratio, self.low, self.high = nan, nan, nan, nan, nan
         self.residuals = np.zeros(0)
-        self.applicable = np.zeros(flows, np.bool_)
-        self.failed: list[list[str]] = [[] for _ in range(flows)]
-        self.weakened: list[list[str]] = [[] for _ in range(flows)]
-        self.reasons: list[list[str]] = [[] for _ in range(flows)]
 
 
 def _fit(
@@ -103,11 +101,11 @@ def _fit(
     whole: Mapping[str, Floats],
     value: Mapping[str, Floats],
     ends: list[dict[str, Floats]],
-    failed: list[dict[str, str]],
+    failed: pl.DataFrame,
     free: str | None = None,
 ) -> _Fit:
     """One model's row of every flow; `free` is the parameter that is fitted on the flow's blocks."""
-    fit = _Fit(model.name, False, len(evidence))
+    fit = _Fit(model.name, False, len(evidence), applicability.judge(model, failed))
     fitted = None
     if free is not None:
         fitted, column = fitting.fit(model, free, cut, value), fitting.column_of(model, free)
@@ -132,18 +130,22 @@ def _fit(
             fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
             fit.residuals = residuals.held_out(model, cut, value) if fitted is None else fitted.residuals
     fit.low, fit.high = fit.ratio + below, fit.ratio + above
-    lacking, number = missing(model, whole), cut.count()
-    for i, failures in enumerate(failed):
-        fit.applicable[i], fit.reasons[i] = applicability.judge(model, failures)
-        fit.failed[i], fit.weakened[i] = applicability.failing(model, failures)
-        absent = [name for name, gone in lacking.items() if gone[i]]
-        fit.reasons[i] += [f"the flow does not show {name}, which it needs" for name in absent]
-        if fitted is not None:
-            fit.reasons[i].append(_said_of_fit(fitted, i, free or "", int(number[i])))
-        if np.isnan(predicted[i]) and not absent and (fitted is None or np.isfinite(fitted.value[i])):
-            fit.reasons[i].append("the parameters are outside the model's domain")
-    fit.applicable &= np.isfinite(predicted)
+    lacking = missing(model, whole)
+    said = [_where(gone, f"the flow does not show {name}, which it needs") for name, gone in lacking.items()]
+    outside = np.isnan(predicted) & ~np.any([*lacking.values(), np.zeros(len(evidence), np.bool_)], axis=0)
+    if fitted is not None:
+        number, outside = cut.count(), outside & np.isfinite(fitted.value)
+        said.append(pl.lit(pl.Series([_said_of_fit(fitted, i, free or "", n) for i, n in enumerate(number.tolist())])))
+    said.append(_where(outside, "the parameters are outside the model's domain"))
+    fit.judged = fit.judged.with_columns(
+        pl.col("applicable") & pl.Series(np.isfinite(predicted)), pl.concat_list("reasons", *said).list.drop_nulls()
+    )
     return fit
+
+
+def _where(condition: NDArray[np.bool_], sentence: str) -> pl.Expr:
+    """The sentence where the condition holds, null elsewhere."""
+    return pl.when(pl.Series(condition)).then(pl.lit(sentence))
 
 
 def _said_of_fit(fitted: fitting.Fitted, i: int, parameter: str, blocks: int) -> str:
@@ -153,7 +155,9 @@ def _said_of_fit(fitted: fitting.Fitted, i: int, parameter: str, blocks: int) ->
     return f"fitted: {parameter} = {fitted.value[i]:.3g} on {blocks} blocks{bound}"
 
 
-def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, whole: Mapping[str, Floats]) -> list[_Fit]:
+def _baselines(
+    evidence: Evidence, part: Steady, cut: Blocks, total: Floats, whole: Mapping[str, Floats], failed: pl.DataFrame
+) -> list[_Fit]:
     """The mean of the other blocks, and min(W/RTT, capacity)."""
     flows, smss = len(evidence), evidence.column("smss_bytes")
     observed = residuals.rate(total, "goodput")
@@ -171,13 +175,14 @@ def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, who
         ("mean-of-blocks", observed, residuals.held_out_mean(cut)),
         ("window-or-capacity", limit, residuals.held_out_limit(limit, cut)),
     ):
-        fit = _Fit(name, True, flows)
+        said = {"failed": pl.lit([], TEXTS), "weakened": pl.lit([], TEXTS), "reasons": pl.lit([BASELINES[name]])}
+        judged = failed.with_columns(applicable=pl.lit(False), **said).select("applicable", *said)
+        fit = _Fit(name, True, flows, judged)
         with np.errstate(divide="ignore", invalid="ignore"):
             fit.predicted_bps = 8 * predicted * smss
             fit.predicted_time = evidence.column("unique_bytes") / (predicted * smss)
             fit.ratio = np.log(predicted / observed)
         fit.residuals = errors
-        fit.reasons = [[BASELINES[name]] for _ in range(flows)]
         found.append(fit)
     return found
 
@@ -189,7 +194,7 @@ COMPARED = ("score", "difference", "difference_se", "probability_best")
 def _tables(
     evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit], per_block: int
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Compare, rank and judge flow by flow."""
+    """Compare, rank and judge every flow."""
     flows, size = len(evidence), len(fits)
     of_fits = {
         "predicted_bps": _stack([fit.predicted_bps for fit in fits], flows),
@@ -199,78 +204,94 @@ def _tables(
         "log_ratio_high": _stack([fit.high for fit in fits], flows),
         **{name: np.full((flows, size), np.nan) for name in COMPARED},
     }
-    applicable = np.array([fit.applicable for fit in fits], dtype=np.bool_).reshape(size, flows).T
+    judged = pl.concat([fit.judged for fit in fits])
+    applicable = judged["applicable"].to_numpy().reshape(size, flows).T
     models = np.array([not fit.baseline for fit in fits], dtype=np.bool_)
     usable = applicable & np.isfinite(of_fits["log_ratio"])
-    rows, ranks = np.zeros((flows, size), np.intp), np.zeros((flows, size), np.int64)
-    verdicts: dict[str, list[Any]] = {c.name: [] for c in VERDICTS}
-    number, first = cut.count(), np.concatenate(([0], np.cumsum(cut.count())))
-    mean_of_blocks = [fit.name for fit in fits].index("mean-of-blocks")
-    errors = _stack([fit.residuals for fit in fits], len(cut.owner)).T
-    events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
-    rounds, missed = total[:, SUMS.index("rounds")], capture_loss(evidence)
-    seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
+    compared = _compared(evidence, cut, [fit.residuals for fit in fits], usable & models)
+    for i, comparison in compared.items():
+        for name in COMPARED:
+            of_fits[name][i] = getattr(comparison, name)
+    order, ranked = _order(of_fits["score"], of_fits["log_ratio"], usable, models)
     as_good, tied = np.zeros((flows, size), np.bool_), np.zeros((flows, size), np.bool_)
-    for i in range(flows):
-        compared, of_flow = None, slice(first[i], first[i + 1])
-        if number[i] >= ENOUGH:
-            weights = block_weights(seconds[of_flow], sent[of_flow])
-            compared = compare(errors[:, of_flow], weights, usable[i] & models, int(evidence.flow[i]))
-            for name in COMPARED:
-                of_fits[name][i] = getattr(compared, name)
-        order = _order(of_fits["score"][i], of_fits["log_ratio"][i], usable[i], models)
-        if compared and order:
-            as_good[i] = compared.as_good(order[0], of_fits["log_ratio"][i])
-            tied[i] = compared.tied(order[0])
-        rows[i] = [*order, *(k for k in range(size) if k not in order)]
-        ranks[i, order] = range(1, len(order) + 1)
-    known = {
-        name: np.where(np.isfinite(array), array, None).tolist()  # type: ignore[call-overload]
-        for name, array in of_fits.items()
-    }
-    for i in range(flows):
-        candidates = [
-            Candidate(
-                fits[k].name,
-                bool(applicable[i, k]),
-                bool(as_good[i, k]),
-                bool(tied[i, k]),
-                known["log_ratio"][i][k],
-                known["log_ratio_low"][i][k],
-                known["log_ratio_high"][i][k],
-                known["probability_best"][i][k],
-                known["score"][i][k],
-                fits[k].reasons[i],
-            )
-            for k in rows[i].tolist()
-            if models[k]
-        ]
-        baseline = known["score"][i][mean_of_blocks]
-        judged = verdict(
-            candidates, int(number[i]), float(events[i]), float(rounds[i]), baseline, float(missed[i]), per_block
-        )
-        flow = int(evidence.flow[i])
-        for key, item in {"flow": flow, "state": judged.state, "models": judged.models, "text": judged.text}.items():
-            verdicts[key].append(item)
-    placed = {name: pl.Series(np.take_along_axis(array, rows, 1).ravel()) for name, array in of_fits.items()}
-    rank_of = pl.Series(np.take_along_axis(ranks, rows, 1).ravel())
-    ranking = {
-        "flow": pl.Series(np.repeat(evidence.flow, size)),
-        "model": pl.Series([fit.name for fit in fits], dtype=pl.String).gather(rows.ravel()),
-        "rank": pl.select(pl.when(rank_of > 0).then(rank_of)).to_series(),
-        **{name: pl.select(pl.when(column.is_finite()).then(column)).to_series() for name, column in placed.items()},
-        "applicable": pl.Series(np.take_along_axis(applicable, rows, 1).ravel()),
-        **{
-            name: _lists([getattr(fits[k], name)[i] for i, own in enumerate(rows.tolist()) for k in own])
-            for name in ("failed", "weakened", "reasons")
-        },
-    }
-    schema, judgement = (pl.Schema({c.name: c.dtype for c in table}) for table in (RANKING, VERDICTS))
-    judged_best = _lists(verdicts.pop("models"))
-    return (
-        pl.DataFrame(ranking).select(schema.names()).cast(schema),
-        pl.DataFrame({**verdicts, "models": judged_best}).select(judgement.names()).cast(judgement),
+    for i, comparison in compared.items():
+        if ranked[i]:
+            as_good[i] = comparison.as_good(int(order[i, 0]), of_fits["log_ratio"][i])
+            tied[i] = comparison.tied(int(order[i, 0]))
+    ranks = np.arange(1, size + 1)
+    ranking = pl.DataFrame(
+        {
+            "flow": np.repeat(evidence.flow, size),
+            "model": pl.Series([fit.name for fit in fits], dtype=pl.String).gather(order.ravel()),
+            "rank": np.where(ranks <= ranked[:, None], ranks, 0).ravel(),
+            **{name: np.take_along_axis(array, order, 1).ravel() for name, array in of_fits.items()},
+            **judged.select(pl.all().gather((order * flows + np.arange(flows)[:, None]).ravel())).to_dict(),
+            "is_model": models[order.ravel()],
+            "as_good": np.take_along_axis(as_good, order, 1).ravel(),
+            "tied": np.take_along_axis(tied, order, 1).ravel(),
+        }
+    ).with_columns(
+        pl.when(pl.col("rank") > 0).then(pl.col("rank")),
+        *(pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in of_fits),
     )
+    candidates = ranking.filter("is_model").select(CANDIDATE.values())
+    baseline = of_fits["score"][:, [fit.name for fit in fits].index("mean-of-blocks")]
+    verdicts = _verdicts(evidence, cut, total, candidates, baseline, per_block)
+    schema = pl.Schema({c.name: c.dtype for c in RANKING})
+    return ranking.select(schema.names()).cast(schema), verdicts
+
+
+def _compared(
+    evidence: Evidence, cut: Blocks, residuals: Sequence[Floats], contest: NDArray[np.bool_]
+) -> dict[int, Comparison]:
+    """The models compared on every flow with enough blocks, by its position."""
+    number, first = cut.count(), np.concatenate(([0], np.cumsum(cut.count())))
+    errors = _stack(list(residuals), len(cut.owner)).T
+    seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
+    found = {}
+    for i in np.flatnonzero(number >= ENOUGH).tolist():
+        own = slice(first[i], first[i + 1])
+        weights = block_weights(seconds[own], sent[own])
+        found[i] = compare(errors[:, own], weights, contest[i], int(evidence.flow[i]))
+    return found
+
+
+CANDIDATE = {
+    "name": "model",
+    "applicable": "applicable",
+    "as_good": "as_good",
+    "tied": "tied",
+    "log_ratio": "log_ratio",
+    "low": "log_ratio_low",
+    "high": "log_ratio_high",
+    "probability_best": "probability_best",
+    "score": "score",
+    "reasons": "reasons",
+}
+"""Columns that the fields of a `Candidate` come from, in its order."""
+
+
+def _verdicts(
+    evidence: Evidence, cut: Blocks, total: Floats, candidates: pl.DataFrame, baseline: Floats, per_block: int
+) -> pl.DataFrame:
+    """The verdict on every flow; each has as many rows of candidates, best first."""
+    of_all = list(map(Candidate, *(column.to_list() for column in candidates)))
+    size = len(of_all) // max(len(evidence), 1)
+    events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
+    rounds, score, missed = total[:, SUMS.index("rounds")].tolist(), _known(baseline), capture_loss(evidence).tolist()
+    judged = [
+        verdict(of_all[i * size : (i + 1) * size], *of_flow, per_block)
+        for i, of_flow in enumerate(zip(cut.count().tolist(), events.tolist(), rounds, score, missed, strict=True))
+    ]
+    schema = pl.Schema({c.name: c.dtype for c in VERDICTS})
+    columns = {name: [getattr(each, name) for each in judged] for name in ("state", "models", "text")}
+    table = pl.DataFrame({"flow": evidence.flow, **columns, "models": _lists(columns["models"])})
+    return table.select(schema.names()).cast(schema)
+
+
+def _known(values: Floats) -> list[float | None]:
+    """The values, None for what is not finite."""
+    return [value if finite else None for value, finite in zip(values.tolist(), np.isfinite(values), strict=True)]
 
 
 def _stack(arrays: list[Floats], size: int) -> Floats:
@@ -285,25 +306,29 @@ def _lists(values: list[list[str]]) -> pl.Series:
     return pl.Series([list(value) for value in number], dtype=pl.List(pl.String)).gather(rows)
 
 
-def _order(score: Floats, ratio: Floats, usable: np.ndarray, models: np.ndarray) -> list[int]:
-    """Models in the order of their rank: applicable ones by score, or else by |log ratio|; the others after them."""
-    off = np.abs(ratio)
+def _order(score: Floats, ratio: Floats, usable: NDArray[np.bool_], models: NDArray[np.bool_]) -> tuple[Ints, Ints]:
+    """Of each flow (flows by models) the models in the order of their rank, and how many have one.
 
-    def key(k: int) -> tuple[bool, float, float, int]:
-        by_score = float(score[k]) if usable[k] and np.isfinite(score[k]) else np.inf
-        return not usable[k], by_score, float(off[k]), k
+    Applicable ones by score, or else by |log ratio|, the others after them; then what has no rank.
+    """
+    out = ~(models & np.isfinite(ratio))
+    by_score = np.where(usable & np.isfinite(score), score, np.inf)
+    keys = np.abs(ratio), by_score, ~usable  # the last one counts first
+    order = np.lexsort((*(np.where(out, 0, key) for key in keys), out))
+    return order, (~out).sum(axis=1)
 
-    return sorted((k for k in range(len(ratio)) if models[k] and np.isfinite(ratio[k])), key=key)
 
-
-def _wide(parameters: pl.DataFrame, evidence: Evidence, side: str) -> dict[str, Floats]:
-    """One column of the parameters as arrays over the flows, by name; NaN where there is no row or no value."""
-    order = pl.DataFrame({"flow": evidence.flow}, schema={"flow": pl.UInt32})
-    found = {}
-    for name in NAMES:
-        own = parameters.filter(pl.col("name").cast(pl.String) == name).select("flow", side)
-        found[name] = floats(order.join(own, on="flow", how="left", maintain_order="left")[side])
-    return found
+def _wide(parameters: pl.DataFrame, evidence: Evidence) -> tuple[dict[str, Floats], ...]:
+    """Values, low and high ends as arrays over the flows, by name; NaN where there is no row or no value."""
+    rows = parameters.select("flow", "value", "low", "high", name=pl.col("name").cast(NAME, strict=False).to_physical())
+    rows = rows.filter(pl.col("name").is_not_null() & pl.col("flow").is_in(evidence.flows["flow"].implode()))
+    at = rows["name"].to_numpy(), np.searchsorted(evidence.flow, rows["flow"].to_numpy())
+    found = []
+    for side in ("value", "low", "high"):
+        grid = np.full((len(NAMES), len(evidence)), np.nan)
+        grid[at] = floats(rows[side])
+        found.append(dict(zip(NAMES, grid, strict=True)))
+    return tuple(found)
 
 
 def _transfer_time(evidence: Evidence) -> Floats:
@@ -328,42 +353,36 @@ def _facts(
     path: Bottleneck,
 ) -> list[applicability.Facts]:
     s = {name: total[:, i] for i, name in enumerate(SUMS)}
-    confidence, decrease = floats(family["confidence"]), floats(family["decrease"])
-    names, sacks = family["family"].cast(pl.String).to_list(), evidence.flows["sack_permitted"].to_list()
-    sent, felt = evidence.column("sent_segments"), evidence.column("loss_events")
-    marks = evidence.count(evidence.mark_responses)
-
-    def of(array: Floats, i: int) -> float | None:
-        return float(array[i]) if np.isfinite(array[i]) else None
-
+    columns: dict[str, Any] = {
+        "rounds": s["rounds"],
+        "sent": s["sent"],
+        "seconds": s["seconds"],
+        "idle_s": s["idle"],
+        "limited_share": s["limited"] / np.maximum(s["rounds"], 1.0),
+        "loss_events": s["events"],
+        "indications": s["indications"],
+        "timeouts": s["rto_n"],
+        "reorder_events": s["reorder_events"],
+        "whole_sent": np.nan_to_num(evidence.column("sent_segments")),
+        "confidence": floats(family["confidence"]),
+        "decrease": _known(floats(family["decrease"])),
+        "p": _known(whole["p"]),
+        "q_tilde": _known(whole["q_tilde"]),
+        "m_low": _known(low["m"]),
+        "m_high": _known(high["m"]),
+        "w": _known(whole["w"]),
+        "w_max": _known(value["w_max"]),
+        "rtt": _known(whole["rtt"]),
+        "flatness": _known(path.flatness),
+        "growth": _known(path.growth),
+        "standing": _known(path.standing),
+        "whole_loss_events": np.nan_to_num(evidence.column("loss_events")),
+        "marks": evidence.count(evidence.mark_responses),
+    }
+    names = "sack", "family", *columns
+    sack, families_ = evidence.flows["sack_permitted"].to_list(), family["family"].cast(pl.String).to_list()
+    lists = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
     return [
-        applicability.Facts(
-            rounds=s["rounds"][i],
-            sent=s["sent"][i],
-            seconds=s["seconds"][i],
-            idle_s=s["idle"][i],
-            limited_share=s["limited"][i] / max(s["rounds"][i], 1.0),
-            loss_events=s["events"][i],
-            indications=s["indications"][i],
-            timeouts=s["rto_n"][i],
-            reorder_events=s["reorder_events"][i],
-            whole_sent=float(np.nan_to_num(sent[i])),
-            sack=sacks[i],
-            family=names[i],
-            confidence=confidence[i],
-            decrease=of(decrease, i),
-            p=of(whole["p"], i),
-            q_tilde=of(whole["q_tilde"], i),
-            m_low=of(low["m"], i),
-            m_high=of(high["m"], i),
-            w=of(whole["w"], i),
-            w_max=of(value["w_max"], i),
-            rtt=of(whole["rtt"], i),
-            flatness=of(path.flatness, i),
-            growth=of(path.growth, i),
-            standing=of(path.standing, i),
-            whole_loss_events=float(np.nan_to_num(felt[i])),
-            marks=float(marks[i]),
-        )
-        for i in range(len(evidence))
+        applicability.Facts(**dict(zip(names, of_flow, strict=True)))
+        for of_flow in zip(sack, families_, *lists, strict=True)
     ]

@@ -34,7 +34,7 @@ round trips as the measured slow start needs without any loss.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -158,8 +158,7 @@ def alone(capture: Any, models: Mapping[str, Model] | None = None) -> pl.DataFra
         q_tilde=pl.col("losses") / pl.col("sent_segments"),
         p_indication=pl.col("indications").cast(pl.Float64) / pl.col("sent_segments"),
     )
-    times = predicted(_with_hosts(table), models)
-    times = times.filter((pl.col("start") == "measured") & (pl.col("model") != LOSS_FREE))
+    times = predicted(_with_hosts(table), models, starts=["measured"]).filter(pl.col("model") != LOSS_FREE)
     return times.join(table.select("flow", "time_s"), on="flow").select("flow", "model", "time_s", "predicted_s")
 
 
@@ -244,14 +243,17 @@ def _with_hosts(table: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def predicted(table: pl.DataFrame, models: Mapping[str, Model] | None = None) -> pl.DataFrame:
+def predicted(
+    table: pl.DataFrame, models: Mapping[str, Model] | None = None, *, starts: Iterable[str] = STARTS
+) -> pl.DataFrame:
     """Mean time (s) that every model predicts for every transfer: columns capture, flow, model, start, predicted_s.
 
-    `table` is that of `transfers`. The baseline is in it with start `measured`; what is drawn is not.
+    `table` is that of `transfers`, `starts` names some of `STARTS`. The baseline is in it with start `measured`; what
+    is drawn is not.
     """
     chosen = transfer_models() if models is None else dict(models)
     parts = []
-    for start in STARTS:
+    for start in starts:
         for name, model in chosen.items():
             time = np.asarray(_with_start(model, start).predict(**_keywords(model, table, start)), np.float64)
             parts.append(_column(table, name, start, np.where(np.isfinite(time) & (time > 0), time, np.nan)))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from tcpfit.ranking.blocks import ENOUGH, EVENTS
 from tcpfit.ranking.comparison import SAME
@@ -19,8 +20,7 @@ from tcpfit.ranking.comparison import SAME
 NEAR = math.log(1.25)
 
 
-@dataclass(frozen=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A model as the verdict sees it, in the order of the ranking; `as_good` as the best: `tied` with it by the blocks,
     or of the same rate."""
 

@@ -28,13 +28,17 @@ VANTAGES = ("sender", "receiver", "middle")
 
 Progress = Callable[[int, int], None]
 
+Pieces = Callable[["pl.DataFrame"], None]
+"""Takes the table of segments a piece at a time, some 100,000 rows each."""
+
 
 @dataclass(frozen=True)
 class Settings:
     """What a user may ask of a reader.
 
     `from_s` and `to_s` are seconds after the capture's first packet; `progress(read, total)` is told bytes, `total`
-    being 0 where it is not known. `segments` asks for the table of segments, a row a packet, which is held in memory.
+    being 0 where it is not known. `segments` asks for the table of segments, a row a packet: held in memory, or handed
+    out in pieces as they come, of which none is kept.
     `max_flows` connections are followed at once (by default 262,144), and reading ends where the process has come to
     `max_memory` bytes.
     """
@@ -44,14 +48,14 @@ class Settings:
     from_s: float | None = None
     to_s: float | None = None
     progress: Progress | None = None
-    segments: bool = False
+    segments: bool | Pieces = False
     max_flows: int | None = None
     max_memory: int | None = None
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader gives: facts about the capture, and the tables by name; `segments` only if it was asked for."""
+    """What a reader gives: facts about the capture, and the tables by name; `segments` only if it is to be held."""
 
     capture: dict[str, Any]
     tables: dict[str, pl.DataFrame]

@@ -54,8 +54,12 @@ class Batches:
     """
 
     def __init__(self, settings: Settings) -> None:
+        self._pieces = settings.segments if callable(settings.segments) else None
         self._tracker = engine.Tracker(
-            vantage=settings.vantage, filter=settings.filter, segments=settings.segments, max_flows=settings.max_flows
+            vantage=settings.vantage,
+            filter=settings.filter,
+            segments=bool(settings.segments),
+            max_flows=settings.max_flows,
         )
         self._max_memory, self._weighed = settings.max_memory, 0
         self.full: str | None = None
@@ -89,11 +93,17 @@ class Batches:
         result = self._tracker.finish()
         bound = [] if self.full is None else [self.full]
         warnings = {"warnings": [*facts["warnings"], *bound, *result.capture["warnings"]]}
-        return Reading(dict(result.capture) | facts | warnings, engine.frames(result))
+        tables = engine.frames(result)
+        if self._pieces is not None:
+            self._pieces(tables.pop("segments"))
+        return Reading(dict(result.capture) | facts | warnings, tables)
 
     def _push(self) -> None:
         self._tracker.push(pl.DataFrame(self._rows, schema=self._schema, orient="row"))
         self._rows = []
+        piece = None if self._pieces is None else self._tracker.take_piece()
+        if self._pieces is not None and piece is not None:
+            self._pieces(engine.frame(piece, "segments"))
 
 
 def resident() -> int:

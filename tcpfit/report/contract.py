@@ -221,9 +221,15 @@ def _flow_facts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -
 
 def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
     """Rows of a table with every NaN and infinity as None."""
+    names = tuple(table.columns)
+    return [dict(zip(names, row, strict=True)) for row in values(table)]
+
+
+def values(table: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
+    """Rows of a table as tuples, with every NaN and infinity as None."""
     floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
     finite = [pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats]
-    return table.with_columns(finite).to_dicts()
+    return zip(*(column.to_list() for column in table.with_columns(finite)), strict=True)
 
 
 def timeout_sequences(events: pl.DataFrame) -> dict[int, list[int]]:
@@ -285,7 +291,7 @@ def _flow(
         "congestion_control": {"family": control.get("family", "unknown"), "confidence": control.get("confidence")},
         "counts": {name: row[name] for name in COUNTS} | {"timeout_sequences": series},
         "count_ranges": ranges,
-        "parameters": {name: estimates.get(name, NO_ESTIMATE) for name in (*NAMES, *estimates)},
+        "parameters": dict.fromkeys(NAMES, NO_ESTIMATE) | estimates,
         "observed": {name: observed.get(name) for name in OBSERVED},
         "models": [model for model in models if model["name"] not in BASELINES],
         "baselines": [model for model in models if model["name"] in BASELINES],
@@ -317,24 +323,27 @@ def _stalls(table: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
 
 def _parameters(table: pl.DataFrame) -> dict[int, dict[str, dict[str, Any]]]:
     estimates: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
-    for row in rows(table):
-        estimates[row["flow"]][row["name"]] = {key: row[key] for key in ("value", "low", "high", "n")}
+    keys = ("value", "low", "high", "n")
+    for flow, name, *row in values(table.select("flow", "name", *keys)):
+        estimates[flow][name] = dict(zip(keys, row, strict=True))
     return estimates
 
 
 def _models(analysis: Analysis) -> dict[int, list[dict[str, Any]]]:
     """Models of each flow, best rank first, unranked ones last: those of a rate, then of a short flow's time."""
     models: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows(analysis.ranking.sort(["flow", "rank", "model"], nulls_last=True)):
-        models[row["flow"]].append({"name": row["model"]} | {key: row.get(key) for key in MODEL})
-    for row in rows(alone(analysis).sort("flow", "model")):
-        time = row["predicted_s"]
-        models[row["flow"]].append(
-            {"name": row["model"]}
-            | dict.fromkeys(MODEL)
+    ranking = analysis.ranking.sort(["flow", "rank", "model"], nulls_last=True)
+    keys = ("name", *MODEL)
+    for flow, *row in values(ranking.select("flow", "model", *MODEL)):
+        models[flow].append(dict(zip(keys, row, strict=True)))
+    empty = dict.fromkeys(keys)
+    for flow, name, lasted, time in values(alone(analysis).sort("flow", "model")):
+        models[flow].append(
+            empty
             | {
+                "name": name,
                 "predicted_time_s": time,
-                "log_ratio": None if time is None else math.log(time / row["time_s"]),
+                "log_ratio": None if time is None else math.log(time / lasted),
                 "applicable": time is not None,
                 "reasons": [OF_TRANSFERS if time is not None else NO_TIME],
             }

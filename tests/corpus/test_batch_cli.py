@@ -50,9 +50,35 @@ def test_failures_are_said_and_counted(made, tmp_path):
 def test_status(made):
     run = tcpfit("batch", "--status", made / "OUT")
     assert (0, "") == (run.returncode, run.stderr)
-    assert "OUT: 4 captures (4 analysed) in 1 parts" in run.stdout
+    assert "OUT: 4 captures (4 analysed) in 1 part\n" in run.stdout
     assert re.search(r"labels +8 rows", run.stdout)
     assert "settings   the defaults" in run.stdout
+
+
+def test_status_of_a_first_run_that_was_killed(tmp_path):
+    for number in range(30):
+        capture(tmp_path / f"{number}.pcap", number)
+    command = [*COMMAND, "batch", str(tmp_path), "-o", str(tmp_path / "OUT"), "--workers", "1"]
+    run = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    while run.poll() is None and not list((tmp_path / "OUT" / ".state").glob("results/*/[!.]*")):
+        time.sleep(0.01)
+    run.kill()
+    run.wait()
+    while corpus.dataset.holder(tmp_path / "OUT"):  # its worker notices
+        time.sleep(0.05)
+    said = tcpfit("batch", "--status", tmp_path / "OUT")
+    assert (0, "") == (said.returncode, said.stderr)
+    assert re.search(r"OUT: its first run ended early, the next goes on; \d+ results? so far\n", said.stdout)
+
+
+def test_time_left_is_told_when_it_is_known():
+    progress = corpus.Progress(captures=1000, work=1000)
+    progress.done, progress.work_done = 3, 3
+    assert progress.left_s is None
+    progress.done, progress.work_done = 20, 20
+    assert progress.left_s is not None
+    progress.done, progress.work_done = 1, 900  # one of them is most of the work
+    assert progress.left_s is not None
 
 
 BAD = {

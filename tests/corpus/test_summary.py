@@ -16,7 +16,7 @@ from tcpfit import corpus
 from tcpfit.corpus.summary import overview
 from tcpfit.corpus.summary.contrast import contrast
 from tcpfit.corpus.summary.fits import fits, ranked
-from tcpfit.corpus.summary.flows import flows
+from tcpfit.corpus.summary.flows import connections, flows
 from tcpfit.corpus.summary.shares import of_sums, share
 from tcpfit.corpus.summary.spread import SEEN, weighted_quantiles
 from tcpfit.exceptions import InvalidParameter
@@ -66,15 +66,17 @@ def test_shares_of_causes_sum_to_one(document):
             assert row[of]["low"] <= row[of]["share"] <= row[of]["high"]
 
 
-def test_every_connection_counts_once(data):
+def test_every_flow_counts_once(data):
     table = flows(data)
     assert table["weight"].sum() == pytest.approx(table["group"].n_unique())
-    twice = pl.concat([table, table.with_columns(capture=pl.lit("copy"))])
+    twice = pl.concat([table, table.with_columns(capture=pl.format("copy {}", "capture"))])
     from tcpfit.corpus.summary.flows import _clustered, _grouped
 
     again = _clustered(_grouped(twice.drop("group", "weight", "cluster")))
     assert again["weight"].sum() == pytest.approx(table["weight"].sum())
     assert again["cluster"].n_unique() <= table["cluster"].n_unique()
+    ends = {frozenset([row[:2], row[2:]]) for row in table.select("src", "src_port", "dst", "dst_port").iter_rows()}
+    assert len(ends) == connections(table) == connections(again) < table.height
 
 
 def test_prevalence_is_counted_by_hand(data, document):

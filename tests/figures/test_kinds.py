@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import polars as pl
 import pytest
 
 import tcpfit
+from tcpfit.diagnosis import diagnose
 from tcpfit.diagnosis.accounting import account
 from tcpfit.diagnosis.stalls import stalls
+from tcpfit.diagnosis.verdict import LEAST_SHARE
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.report import traffic
 from tcpfit.report.figures import KINDS, THEMES, NothingToDraw, config, thinning
@@ -90,6 +93,20 @@ def test_every_stall_is_drawn_and_shares_are_those_of_the_accounting(name):
     causes = KINDS["shares"].data(analysis, 0)["causes"]
     assert causes["seconds"].sum() == pytest.approx(seconds, abs=1e-4)
     assert causes["share"].sum() == pytest.approx(1, abs=1e-3)
+
+
+@pytest.mark.parametrize("missing", [0.009, 0.05])
+@pytest.mark.parametrize("name", SEVERAL)
+def test_shares_are_those_of_the_diagnosis_whatever_the_capture_missed(name, missing):
+    analysis = analysed(name)
+    much = (missing / (1 - missing) * pl.col("data_segments")).cast(analysis.flows.schema["missing_segments"])
+    tables = analysis._reading.tables | {"flows": analysis.flows.with_columns(missing_segments=much)}
+    less = tcpfit.Analysis(analysis.path, replace(analysis._reading, tables=tables), {})
+    found = diagnose(less.flows, less.events, less.rounds)[0]
+    causes = KINDS["shares"].data(less, 0)["causes"]
+    shares = {cause.cause: pytest.approx(cause.time_share, abs=1e-4) for cause in found.causes}
+    assert shares == dict(causes.filter(pl.col("share") >= LEAST_SHARE).select("cause", "share").iter_rows())
+    assert missing <= 0.01 or "loss-limited" not in shares
 
 
 @pytest.mark.parametrize("name", ["newreno-loss", "timeouts", "sack-loss-sender", "bursty-loss"])

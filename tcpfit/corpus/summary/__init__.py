@@ -1,6 +1,6 @@
 """What a corpus says as a whole, in numbers; reports show them.
 
-flows.py       a row a flow with what all questions need, each connection counted once
+flows.py       a row a flow with what all questions need, each counted once
 shares.py      shares of flows with an interval that knows that flows of one capture are alike
 limits.py      what holds flows back: shares of flows, bytes and time
 fits.py        every model's prediction beside the observed rate

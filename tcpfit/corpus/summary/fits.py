@@ -34,10 +34,10 @@ def ranked(corpus: Corpus, flows: pl.DataFrame) -> pl.DataFrame:
 
 
 def fits(table: pl.DataFrame) -> list[dict[str, Any]]:
-    """Models, the one that ranks first most often first: connections on which it applies, ranks `first` and is `named`
+    """Models, the one that ranks first most often first: flows on which it applies, ranks `first` and is `named`
     by the verdict; quantiles of ln(predicted/observed), the share within `NEAR`, its histogram (what lies beyond
     the edges is in the outermost bins) and the `cells` of predicted against observed: log10 of their lower ends, of
-    which `per_decade` make a decade, and connections.
+    which `per_decade` make a decade, and flows.
     """
     rows = []
     for (model,), part in table.partition_by("model", as_dict=True, maintain_order=True).items():

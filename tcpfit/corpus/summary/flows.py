@@ -36,13 +36,14 @@ COUNTS = (
 def flows(corpus: Corpus) -> pl.DataFrame:
     """A row a flow of the data set, sorted by capture and flow.
 
-    Beside columns of its tables: `group` numbers connections, which captures at both ends show twice; `weight` is 1
-    over the flows of the group, so that each connection counts once; `cluster` numbers sets of captures that share no
-    connection with others, within which flows are alike; `rate` is the steady goodput in segments a second.
+    Beside columns of its tables: `group` numbers flows, which captures at both ends show twice; `weight` is 1 over the
+    rows of the group, so that each flow counts once; `cluster` numbers sets of captures that share no flow with others,
+    within which flows are alike; `rate` is the steady goodput in segments a second.
     """
     base = corpus.flows.select(
         "capture",
         "flow",
+        "connection",
         *ENDS,
         "first_ns",
         "last_ns",
@@ -83,7 +84,7 @@ def flows(corpus: Corpus) -> pl.DataFrame:
 
 
 def _grouped(table: pl.DataFrame) -> pl.DataFrame:
-    # the same addresses and ports, and times that overlap: one connection that two captures saw
+    # the same addresses and ports, and times that overlap: one flow that two captures saw
     sorted_ = table.sort(*ENDS, "first_ns", "capture", "flow")
     until = pl.col("last_ns").cum_max().over(ENDS).shift(1).over(ENDS)
     fresh = (until.is_null() | (pl.col("first_ns") > until)).cast(pl.UInt32)
@@ -91,14 +92,24 @@ def _grouped(table: pl.DataFrame) -> pl.DataFrame:
     return numbered.with_columns(weight=1.0 / pl.len().over("group"))
 
 
+def connections(flows: pl.DataFrame) -> int:
+    """How many connections the flows are of: one has up to two, in every capture that saw it."""
+    return len(np.unique(_joined(flows, pl.struct("capture", "connection"))))
+
+
 def _clustered(table: pl.DataFrame) -> pl.DataFrame:
-    # captures that share a connection are one cluster: the connected parts of the graph of captures and groups
-    captures = table["capture"].rank("dense").to_numpy().astype(np.int64) - 1
+    # captures that share a flow are one cluster
+    return table.with_columns(cluster=pl.Series(_joined(table, pl.col("capture")), dtype=pl.UInt32))
+
+
+def _joined(table: pl.DataFrame, of: pl.Expr) -> np.ndarray:
+    """The connected part that each row lies in, in the graph of some sets of rows and of groups."""
+    sets = table.select(of.rank("dense")).to_series().to_numpy().astype(np.int64) - 1
     groups = table["group"].to_numpy().astype(np.int64)
-    if not len(captures):
-        return table.with_columns(cluster=pl.lit(0, pl.UInt32))
-    size = int(captures.max()) + 1
-    ones = np.ones(len(captures), np.int8)
+    if not len(sets):
+        return sets
+    size = int(sets.max()) + 1
+    ones = np.ones(len(sets), np.int8)
     shape = (size + int(groups.max()) + 1,) * 2
-    _, part = connected_components(coo_matrix((ones, (captures, size + groups)), shape=shape), directed=False)
-    return table.with_columns(cluster=pl.Series(part[captures].astype(np.uint32)))
+    _, part = connected_components(coo_matrix((ones, (sets, size + groups)), shape=shape), directed=False)
+    return np.asarray(part[sets], np.int64)

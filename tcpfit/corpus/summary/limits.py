@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def limits(corpus: Corpus, flows: pl.DataFrame) -> list[dict[str, Any]]:
     """A row a cause that is there: `flows` and `bytes` of which it is the verdict, `time` that the accounting gives it.
 
-    Each is a `Share`; flows are of `summary.flows`, every connection counts once.
+    Each is a `Share`; flows are of `summary.flows`, each counts once.
     """
     seconds = _seconds(corpus, flows)
     whole = seconds.group_by("cluster").agg(pl.col("seconds").sum())

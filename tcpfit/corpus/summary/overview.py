@@ -10,7 +10,7 @@ import polars as pl
 from tcpfit.corpus.summary.captures import captures
 from tcpfit.corpus.summary.contrast import contrast
 from tcpfit.corpus.summary.fits import fits, ranked
-from tcpfit.corpus.summary.flows import flows
+from tcpfit.corpus.summary.flows import connections, flows
 from tcpfit.corpus.summary.limits import limits
 from tcpfit.corpus.summary.loss_law import loss_law
 from tcpfit.corpus.summary.spread import parameters, prevalence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Overview:
-    """A corpus as a whole. Shares and counts of flows count each connection once, whichever captures saw it."""
+    """A corpus as a whole. Shares and counts of flows count each flow once, whichever captures saw it."""
 
     folder: str
     captures: dict[str, Any]
@@ -78,7 +78,8 @@ def _totals(table: pl.DataFrame) -> dict[str, Any]:
     goodput = table.filter(pl.col("goodput_bps").is_finite())
     return {
         "flows": table.height,
-        "connections": float(table["weight"].sum()),
+        "different": float(table["weight"].sum()),
+        "connections": connections(table),
         "clusters": table["cluster"].n_unique(),
         "data_bytes": float((table["data_bytes"] * table["weight"]).sum()),
         "seconds": float((table["transfer_time_s"] * table["weight"]).sum()),

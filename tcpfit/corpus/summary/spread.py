@@ -31,7 +31,7 @@ SEEN = {
 
 
 def prevalence(flows: pl.DataFrame) -> list[dict[str, Any]]:
-    """For each thing that a flow may see: share of `flows` (connections) and of their `bytes`."""
+    """For each thing that a flow may see: share of `flows` and of their `bytes`."""
     rows = []
     for name, (column, meaning) in SEEN.items():
         known = flows.filter(pl.col(column).is_not_null())
@@ -49,7 +49,7 @@ def prevalence(flows: pl.DataFrame) -> list[dict[str, Any]]:
 
 
 def parameters(flows: pl.DataFrame) -> list[dict[str, Any]]:
-    """Every parameter of `SHOWN` that some flow has: flows, quantiles over connections, and a histogram.
+    """Every parameter of `SHOWN` that some flow has: flows, quantiles over flows, and a histogram.
 
     `edges` has one more than `counts`; edges are logarithmic but for shares. Values of 0, which a logarithm has no
     place for, are counted in `zero`.

@@ -10,11 +10,11 @@ from tcpfit.exceptions import TcpfitError
 from tcpfit.ranking import across
 
 MOST = 20_000
-"""Connections that the tree is grown from; of more, every n-th."""
+"""Flows that the tree is grown from; of more, every n-th."""
 
 
 def winners(table: pl.DataFrame) -> dict[str, Any]:
-    """The tree of `across.tree` over `fits.ranked`, its `nodes`, and its accuracy on connections that it was not grown
+    """The tree of `across.tree` over `fits.ranked`, its `nodes`, and its accuracy on flows that it was not grown
     from; or in `reason` why there is none. Conditions are those of the whole flow."""
     first = table.filter(pl.col("first") & pl.col("applicable"))
     groups = first["group"].unique().sort()
@@ -37,5 +37,5 @@ def winners(table: pl.DataFrame) -> dict[str, Any]:
         "accuracy_se": found.accuracy_se,
         "always": found.always,
         "always_accuracy": found.always_accuracy,
-        "text": found.text,
+        "text": found.text.replace("groups", "flows"),  # a group is what several captures saw of one
     }

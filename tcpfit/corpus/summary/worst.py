@@ -16,7 +16,7 @@ SHOWN = (
 
 
 def worst(corpus: Corpus, flows: pl.DataFrame, most: int = 20) -> list[dict[str, Any]]:
-    """Connections by the seconds that their verdict's cause cost, most first; of the captures of one connection, the
+    """Flows by the seconds that their verdict's cause cost, most first; of several captures of one flow, the
     dearest. Flows whose cost is not known are left out."""
     cost = corpus.causes.select(
         "capture", "flow", pl.col("cause").cast(pl.String), "rate_bps", "low_bps", "high_bps", "gain_bps", "gain_s"

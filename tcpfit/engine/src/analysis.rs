@@ -3,7 +3,7 @@
 use crate::filter::Filter;
 use crate::flow::{Settings, Tracker};
 use crate::segment::Segment;
-use crate::tables::{Collector, SegmentTable, Tables};
+use crate::tables::{Collector, SegmentTable, Table, Tables};
 
 /// Which segments are analysed.
 #[derive(Clone, Debug, Default)]
@@ -69,6 +69,11 @@ impl Analysis {
         if let Some(segments) = &mut self.segments {
             segments.push(segment);
         }
+    }
+
+    /// The next piece of the table of segments, once it is there; the table at the end is what was not taken.
+    pub fn take_piece(&mut self) -> Option<Table> {
+        self.segments.as_mut().and_then(SegmentTable::take_piece)
     }
 
     /// Segments that were selected so far.

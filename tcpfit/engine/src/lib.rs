@@ -20,3 +20,7 @@ pub mod quality;
 pub mod rows;
 pub mod segment;
 pub mod tables;
+
+/// A connection is some dozen blocks of one to a few KiB, taken and given back once in thirty packets.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -97,7 +97,7 @@ impl Outcome {
 #[pyfunction]
 #[pyo3(signature = (
     path, *, vantage=None, filter=None, from_s=None, to_s=None, segments=false, progress=None, max_flows=None,
-    max_memory=None
+    max_memory=None, pieces=None
 ))]
 #[allow(clippy::too_many_arguments)] // they are the keywords of the Python function
 fn analyze(
@@ -111,10 +111,11 @@ fn analyze(
     progress: Option<Py<PyAny>>,
     max_flows: Option<i64>,
     max_memory: Option<i64>,
+    pieces: Option<Py<PyAny>>,
 ) -> PyResult<Outcome> {
     let analysis = new_analysis(vantage, filter, from_s, to_s, segments, max_flows)?;
     let max_memory = max_memory.map(|bytes| at_least_1("max_memory", bytes)).transpose()?;
-    let run = || guarded(|| read_capture(&path, analysis, progress.as_ref(), max_memory));
+    let run = || guarded(|| read_capture(&path, analysis, progress.as_ref(), pieces.as_ref(), max_memory));
     let read = py.detach(run)?;
     let capture = describe(py, &path.to_string_lossy(), &read)?;
     Outcome::new(py, capture, read.tables)
@@ -135,6 +136,7 @@ fn read_capture(
     path: &Path,
     mut analysis: Analysis,
     progress: Option<&Py<PyAny>>,
+    pieces: Option<&Py<PyAny>>,
     max_memory: Option<u64>,
 ) -> PyResult<Read> {
     let raised = Arc::new(Mutex::new(None));
@@ -162,6 +164,9 @@ fn read_capture(
         if frame % PACKETS_A_LOOK != 0 {
             continue;
         }
+        if let Some(pieces) = pieces {
+            hand_out(&mut analysis, pieces)?;
+        }
         if let Some(most) = max_memory.filter(|&most| frame % PACKETS_A_WEIGHING == 0 && memory::resident() > most) {
             let megabytes = most >> 20;
             warnings.push(format!(
@@ -184,6 +189,14 @@ fn read_capture(
         warnings,
         tables: analysis.finish(),
     })
+}
+
+/// Gives the piece of the segments that is there, if any, to whoever asked for them as they come.
+fn hand_out(analysis: &mut Analysis, pieces: &Py<PyAny>) -> PyResult<()> {
+    match analysis.take_piece() {
+        Some(piece) => Python::attach(|py| pieces.call1(py, (ArrowStream(piece),)).map(drop)),
+        None => Ok(()),
+    }
 }
 
 fn look(capture: &Capture, progress: Option<&Py<PyAny>>) -> PyResult<()> {
@@ -273,6 +286,12 @@ impl Tracker {
             })
         };
         py.detach(run)
+    }
+
+    /// The next piece of the table of segments, once it is there; it is not kept.
+    fn take_piece(&mut self) -> PyResult<Option<ArrowStream>> {
+        let analysis = self.0.as_mut().ok_or_else(finished)?;
+        Ok(analysis.take_piece().map(ArrowStream))
     }
 
     fn finish(&mut self, py: Python<'_>) -> PyResult<Outcome> {

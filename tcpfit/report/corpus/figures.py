@@ -220,15 +220,15 @@ def _loss_law(document: dict[str, Any]) -> Figure | None:
     ).with_columns(pl.col("p", "window").round_sig_figs(4))
     low, high = cells["p"].min(), cells["p"].max()
     text = (
-        f"Rate times round-trip time against loss events per segment of {law['flows']:.0f} connections with at least 4 "
+        f"Rate times round-trip time against loss events per segment of {law['flows']:.0f} flows with at least 4 "
         f"loss events, p from {words.number(low)} to {words.number(high)}, beside "  # type: ignore[arg-type]
         f"{', '.join(curve['model'] for curve in law['curves'])}."
     )
 
     def chart(theme: str) -> Any:
         alt = drawing.altair()
-        x = alt.X("p:Q", scale=alt.Scale(type="log", nice=False), title="p, loss events per segment")
-        y = alt.Y("window:Q", scale=alt.Scale(type="log", nice=False), title="rate x RTT (segments)")
+        x = alt.X("p:Q", scale=alt.Scale(type="log", nice=False, padding=12), title="p, loss events per segment")
+        y = alt.Y("window:Q", scale=alt.Scale(type="log", nice=False, padding=12), title="rate x RTT (segments)")
         of_models = [curve["model"] for curve in law["curves"]]
         colours = [drawing.ORANGE, drawing.PURPLE, drawing.GREEN, drawing.MAGENTA][: len(of_models)]
         dashes = [[1, 0], [7, 3], [3, 3], [9, 3, 2, 3]][: len(of_models)]
@@ -284,7 +284,7 @@ def _parameters(document: dict[str, Any]) -> Figure | None:
         schema={"parameter": pl.String(), "low": pl.Float64(), "high": pl.Float64(), "flows": pl.Float64()},
     ).with_columns(pl.col("low", "high").round_sig_figs(4))
     parts = [f"{row['name']} {words.quantity(row['name'], row['quantiles']['0.5'])}" for row in rows]
-    text = f"Distributions of parameters over connections; medians: {', '.join(parts)}."
+    text = f"Distributions of parameters over flows; medians: {', '.join(parts)}."
     linear = {row["name"]: math.isclose(row["edges"][0], 0) for row in rows}
     units = {row["name"]: row["unit"] for row in rows}
     zeros = {row["name"]: row["zero"] for row in rows}
@@ -297,15 +297,15 @@ def _parameters(document: dict[str, Any]) -> Figure | None:
             if not some.height:
                 continue
             scale = alt.Scale(type="linear" if linear[name] else "log", nice=False)
-            heading = name + (f" ({units[name]})" if units[name] else "")
-            note = f"and {zeros[name]:.0f} of 0" if zeros[name] else " "
+            label = "format(datum.value, '~s') + 's'" if units[name] == "s" else "format(datum.value, '~g')"
+            note = f"and {zeros[name]:.0f} with 0" if zeros[name] else " "
             bars = (
                 drawing.source("bins", table)
                 .transform_filter(alt.datum.parameter == name)
                 .mark_rect(color=drawing.BLUE)
                 .encode(
                     alt.X(
-                        "low:Q", scale=scale, title=heading, axis=alt.Axis(format="~s", tickCount=4, labelOverlap=True)
+                        "low:Q", scale=scale, title=name, axis=alt.Axis(labelExpr=label, tickCount=4, labelOverlap=True)
                     ),
                     alt.Y(
                         "flows:Q", title="flows", scale=alt.Scale(zero=True), axis=alt.Axis(tickCount=3, format="~s")
@@ -337,7 +337,7 @@ def _prevalence(document: dict[str, Any]) -> Figure | None:
         return None
     table = pl.DataFrame(rows)
     parts = [f"{row['what']} {row['flows']['share']:.0%}" for row in document["prevalence"] if row["flows"]["share"]]
-    text = f"Share of connections that see each thing at least once: {', '.join(parts)}."
+    text = f"Share of flows that see each thing at least once: {', '.join(parts)}."
     order = list(dict.fromkeys(row["what"] for row in rows))
     return Figure("prevalence", "What the flows see", text, lambda theme: _intervals(table, order, "what", theme))
 
@@ -376,7 +376,7 @@ def _contrast(document: dict[str, Any]) -> Figure | None:
         for kind in table["kind"].unique(maintain_order=True):
             base = drawing.source("rows", table).transform_filter(alt.datum.kind == kind)
             y = alt.Y("what:N", sort=None, title=None, axis=alt.Axis(labelLimit=320))
-            form = ".2f" if kind.startswith("ratio") else "+.0%"
+            form = "~g" if kind.startswith("ratio") else "+.0%"
             scale = alt.Scale(type="log", nice=False) if kind.startswith("ratio") else alt.Scale(zero=True)
             x = alt.X("change:Q", title=kind, scale=scale, axis=alt.Axis(format=form, tickCount=6))
             offset = alt.YOffset("side:N")

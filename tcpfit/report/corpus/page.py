@@ -55,6 +55,7 @@ def render(document: dict[str, Any], links: Mapping[tuple[str, int], str] | None
         limits=_limits(document),
         contrast=_contrast(contrast) if contrast else None,
         by=contrast["by"] if contrast else "",
+        changes=terminal.CHANGES,
         sides=_sides(contrast) if contrast else [],
         worst=_worst(document["worst"], links or {}),
         prevalence=_prevalence(document["prevalence"]),
@@ -121,7 +122,7 @@ def _notes(document: dict[str, Any]) -> list[str]:
         notes.append(f"{words.plural(failed, 'capture')} of {captures['captures']} could not be analysed; see below.")
     if document["flows"]["clusters"] == 1:
         notes.append(
-            "All flows come from one capture or from captures of the same connections: the intervals say how "
+            "All flows come from one capture or from captures of the same flows: the intervals say how "
             "much flows of this capture vary, not captures."
         )
     return notes
@@ -149,7 +150,7 @@ def _prevalence(rows: list[dict[str, Any]]) -> Table:
 
 def _verdicts(verdicts: dict[str, float]) -> str:
     said = ", ".join(f"{state.replace('_', ' ')} {count:.0f}" for state, count in verdicts.items())
-    return f"Verdicts over connections: {said}." if said else "No flow has a verdict."
+    return f"Verdicts over flows: {said}." if said else "No flow has a verdict."
 
 
 def _models(rows: list[dict[str, Any]]) -> Table:
@@ -205,8 +206,7 @@ def _worst(rows: list[dict[str, Any]], links: Mapping[tuple[str, int], str]) -> 
 
 def _sides(contrast: dict[str, Any]) -> list[str]:
     return [
-        f"{side['value']}: {words.plural(round(side['flows']), 'connection')} in "
-        f"{words.plural(side['captures'], 'capture')}."
+        f"{side['value']}: {words.plural(round(side['flows']), 'flow')} in {words.plural(side['captures'], 'capture')}."
         for side in contrast["sides"]
     ]
 
@@ -248,4 +248,4 @@ def _tree(winners: dict[str, Any]) -> dict[str, Any]:
                 "above": node.get("above"),
             }
         )
-    return {"nodes": nodes, "text": winners["text"]}
+    return {"nodes": nodes, "text": f"{winners['text']} In the tree a flow counts for every capture that saw it."}

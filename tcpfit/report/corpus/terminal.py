@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -47,8 +47,13 @@ def facts(document: dict[str, Any]) -> list[str]:
     captures, flows = document["captures"], document["flows"]
     sentences = [
         f"{words.plural(captures['captures'], 'capture')} ({words.size(captures['file_bytes'])}), "
-        f"{words.plural(captures['packets'], 'packet')}, {words.plural(flows['flows'], 'flow')} of "
-        f"{words.plural(round(flows['connections']), 'connection')}, {words.size(flows['data_bytes'])} of data"
+        f"{words.plural(captures['packets'], 'packet')}, {words.plural(flows['flows'], 'flow')}"
+        + (
+            f" ({round(flows['different'])} different, of {words.plural(flows['connections'], 'connection')})"
+            if flows["flows"]
+            else ""
+        )
+        + f", {words.size(flows['data_bytes'])} of data"
     ]
     if captures["start_time"] is not None and captures["end_time"] is not None:
         begin, end = (_day(captures[f"{which}_time"]) for which in ("start", "end"))
@@ -138,7 +143,7 @@ def _models(document: dict[str, Any], out: Console) -> None:
             ends = f"{at['0.05']:+.2f} to {at['0.95']:+.2f}"
             table.add_row(row["model"], *counts, f"{at['0.5']:+.2f}", ends, f"{row['near']:.0%}")
         out.print(table)
-        note = "connections; ln ratio: of predicted to observed, the median; near: within 0.15"
+        note = "flows; ln ratio: of predicted to observed, the median; near: within 0.15"
         out.print(Padding(Text(note, "dim"), (0, 0, 0, 2)))
     winners = document["winners"]
     if "rules" in winners:
@@ -174,13 +179,19 @@ def _contrast(contrast: dict[str, Any], out: Console) -> None:
     sides = contrast["sides"]
     _heading(f"by {contrast['by']}", out)
     for side in sides:
-        said = f"{side['value']}: {words.plural(round(side['flows']), 'connection')} in "
+        said = f"{side['value']}: {words.plural(round(side['flows']), 'flow')} in "
         out.print(Padding(Text(said + words.plural(side["captures"], "capture")), (0, 0, 0, 2)))
-    table = _table("", contrast["by"], "value", "change", "95 %", "", left=("", contrast["by"]))
+    table = _table(
+        "", contrast["by"], "value", "change", "95 %", "", left=("", contrast["by"]), wrap=("", contrast["by"])
+    )
     for row in contrast["rows"]:
-        what = "" if "against" in row else row["what"].removeprefix("share of flows: ")
+        what = "" if "against" in row else row["what"].removeprefix("share of flows: ").removesuffix("-limited")
         table.add_row(what, row["side"], *change(row))
     out.print(table)
+    out.print(Padding(Text(CHANGES, "dim"), (0, 0, 0, 2)))
+
+
+CHANGES = "x: ratio of medians; of shares the difference, in percentage points; clear: 95 % exclude no change"
 
 
 def change(row: dict[str, Any]) -> list[str]:
@@ -189,11 +200,10 @@ def change(row: dict[str, Any]) -> list[str]:
     value = words.NONE if row["value"] is None else _value(row["value"], row["unit"], ratio)
     if "change" not in row:
         return [value, "", "", ""]
-    changed = f"x {row['change']:.2f}" if ratio else f"{row['change']:+.1%}"
+    changed = f"x {words.number(row['change'])}" if ratio else f"{100 * row['change']:+.1f}"
     if "low" not in row:
         return [value, changed, "too few captures", ""]
-    form = "{:.2f}" if ratio else "{:+.1%}"
-    ends = f"{form.format(row['low'])} to {form.format(row['high'])}"
+    ends = " to ".join(words.number(row[end]) if ratio else f"{100 * row[end]:+.1f}" for end in ("low", "high"))
     return [value, changed, ends, "clear" if row["clear"] else ""]
 
 
@@ -207,8 +217,9 @@ def _bar(share: float) -> str:
     return "=" * round(BAR * share)
 
 
-def _table(*headings: str, left: tuple[str, ...] = ("model",)) -> Table:
+def _table(*headings: str, left: tuple[str, ...] = ("model",), wrap: tuple[str, ...] = ()) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False)
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in left else "right", no_wrap=True)
+        justify: JustifyMethod = "left" if heading in left else "right"
+        table.add_column(heading, justify=justify, no_wrap=heading not in wrap, overflow="fold")
     return table

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcpfit.diagnosis.accounting import account
 from tcpfit.diagnosis.causes import CAUSES
+from tcpfit.diagnosis.table import accounted
 from tcpfit.report import words
 from tcpfit.report.figures import drawing
 from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle
@@ -42,7 +42,8 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     """`spans` (begin, end, cause, frame, number of the rule), of which neighbours are joined, `rules` (the rule's text
     by its number), and `causes` (cause, seconds, share), the largest first."""
     row = flow_row(analysis, flow)
-    spans = account(analysis.flows.filter(pl.col("flow") == flow), analysis.events, analysis.rounds)
+    connection = analysis.flows.filter(pl.col("connection") == row["connection"])
+    spans = accounted(connection, analysis.events, analysis.rounds).filter(pl.col("flow") == flow)
     spans = spans.with_columns(seconds=(pl.col("end_ns") - pl.col("start_ns")) / 1e9).filter(pl.col("seconds") > 0)
     if spans.is_empty():
         raise NothingToDraw(f"flow {flow} of {analysis.path} carried data at one instant only; no time to account for")

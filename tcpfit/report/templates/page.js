@@ -306,6 +306,13 @@
     look(flow);
   }
   all("#corpus .chart").forEach((chart) => sight.observe(chart));
+  // what is open and out of sight is drawn when there is nothing else to do: the browser's own print does not wait
+  const idle = window.requestIdleCallback ?? ((then) => setTimeout(then, 300));
+  const ahead = () => idle(async () => {
+    const chart = all("details.flow[open] .chart:empty, #corpus .chart:empty").find((each) => !under.has(each));
+    if (chart) { await drawOnce(chart); ahead(); }
+  });
+  ahead();
 
   let resized;
   addEventListener("resize", () => {

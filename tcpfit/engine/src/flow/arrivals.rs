@@ -153,49 +153,73 @@ impl Arrivals {
         }
     }
 
-    pub fn on_data(&mut self, passing: Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+    #[inline]
+    pub fn on_data(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         let count = segments(passing.right - passing.left, sender.smss);
-        let mut place = passing.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
-        if place == Place::Copy && !self.is_copy_by_id(&passing, sender) {
+        let place = passing.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
+        // what most segments are: the next, no copy, and no identification is missing before it
+        let next = passing.left == sender.nxt && self.last.is_none_or(|last| last.left != passing.left);
+        let newest = matches!(place, Place::Unknown | Place::Newest { missing: 0, .. });
+        if next && newest && self.skipped.is_empty() && !sender.one_way {
+            self.last = Some(*passing);
+            self.segments += u64::from(count);
+            self.bytes += passing.right - passing.left;
+            self.newest_tsval = passing.tsval.or(self.newest_tsval);
+            self.unique_bytes += passing.right - passing.left;
+            sender.send_new(&Self::sent(passing));
+        } else {
+            self.on_other_data(passing, count, place, sender, sink);
+        }
+    }
+
+    fn on_other_data(
+        &mut self,
+        passing: &Passing,
+        count: u32,
+        mut place: Place,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) {
+        if place == Place::Copy && !self.is_copy_by_id(passing, sender) {
             place = Place::Unknown; // a number that came again: a resend with its original's, or other data
         }
-        if place == Place::Copy || self.is_copy(&passing, sender) {
+        if place == Place::Copy || self.is_copy(passing, sender) {
             self.copies += u64::from(count);
-            if !self.is_capture_copy(&passing) {
+            if !self.is_capture_copy(passing) {
                 // the network's copy passed the capture point like any other packet
                 self.segments += u64::from(count);
                 self.network_copies += u64::from(count);
                 self.bytes += passing.right - passing.left;
             }
-            self.copy_event(&passing, count, sender, sink);
+            self.copy_event(passing, count, sender, sink);
             return;
         }
-        self.last = Some(passing);
+        self.last = Some(*passing);
         self.segments += u64::from(count);
         self.bytes += passing.right - passing.left;
         if let Place::Newest { index, missing } = place {
             self.skip(index, missing);
         }
         if let Place::Late { index } = place {
-            if self.late_by_id(index, &passing, count, sender, sink) {
+            if self.late_by_id(index, passing, count, sender, sink) {
                 return;
             }
         }
-        // what most segments are: the next, and no identification is missing before it
         if passing.left != sender.nxt || !self.skipped.is_empty() {
             if passing.left >= sender.nxt {
-                self.fill_gap(&passing, sender, sink);
+                self.fill_gap(passing, sender, sink);
             } else {
-                self.lost_below(&passing, sender, sink);
+                self.lost_below(passing, sender, sink);
             }
         }
         if passing.left >= sender.nxt {
-            self.send_new(&passing, sender, sink);
+            self.send_new(passing, sender, sink);
         } else {
-            self.below(passing, place, sender, sink);
+            self.below(*passing, place, sender, sink);
         }
     }
 
+    #[inline]
     fn sent(passing: &Passing) -> Sent {
         Sent {
             left: passing.left,
@@ -208,6 +232,7 @@ impl Arrivals {
         }
     }
 
+    #[inline]
     fn send_new(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         self.newest_tsval = passing.tsval.or(self.newest_tsval);
         self.unique_bytes += passing.right - passing.left;

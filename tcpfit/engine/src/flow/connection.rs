@@ -49,7 +49,9 @@ struct End {
     port: u16,
     unwrap: Option<Unwrap>,
     syn: Option<Syn>,
-    fin: bool,
+    /// Sequence number after its FIN, and whether the other end has acknowledged it.
+    fin: Option<u32>,
+    fin_acknowledged: bool,
     /// Some packet of the end is in the capture.
     seen: bool,
     /// Number that the end's SYN-ACK acknowledged.
@@ -150,6 +152,8 @@ pub struct Connection {
     reset: bool,
     /// It has closed, and its owner keeps it for late packets.
     pub lingers: bool,
+    /// It is over, and its owner keeps it for a short time only.
+    pub ends_soon: bool,
 }
 
 impl Connection {
@@ -173,6 +177,7 @@ impl Connection {
             last_ns: first.time_ns,
             reset: false,
             lingers: false,
+            ends_soon: false,
         }
     }
 
@@ -209,6 +214,16 @@ impl Connection {
         [0, 1].map(|end: usize| (self.ends[end].address, self.ends[end].port))
     }
 
+    /// Identities of what is around its packets, twice the same where there is one.
+    pub fn arounds(&self) -> [u32; 2] {
+        [self.around, self.alias.unwrap_or(self.around)]
+    }
+
+    /// Initial sequence number of each end, as far as known.
+    pub fn isns(&self) -> [Option<u32>; 2] {
+        [0, 1].map(|end: usize| self.ends[end].unwrap.map(|unwrap| unwrap.isn()))
+    }
+
     /// Some flow of it has begun, or waits for the capture point to be known.
     pub fn carries_data(&self) -> bool {
         let begun = |end: &End| end.direction.is_some() || end.trail.is_some();
@@ -222,12 +237,22 @@ impl Connection {
 
     /// Both ends have said that they are done.
     pub fn closed(&self) -> bool {
-        self.reset || (self.ends[0].fin && self.ends[1].fin)
+        self.reset || self.both_finished()
+    }
+
+    #[inline]
+    fn both_finished(&self) -> bool {
+        self.ends[0].fin.is_some() && self.ends[1].fin.is_some()
+    }
+
+    /// Each end has the other's FIN: nothing can be missing any more, and what still comes are copies.
+    pub fn is_over(&self) -> bool {
+        self.ends[0].fin_acknowledged && self.ends[1].fin_acknowledged
     }
 
     /// Packets came after the reset of `closed_ns`: it was forged, or its receiver did not take it (RFC 5961, 3.2).
     pub fn outlives_reset(&self, closed_ns: i64) -> bool {
-        !(self.ends[0].fin && self.ends[1].fin) && self.last_ns > closed_ns
+        !self.both_finished() && self.last_ns > closed_ns
     }
 
     /// The segment is a SYN that opens another connection between the same ends: another initial sequence number.
@@ -238,7 +263,7 @@ impl Connection {
             let known = end.syn.is_some() && end.unwrap.is_some_and(|unwrap| unwrap.isn() != segment.seq);
             let sent = |held: &Segment| held.payload > 0 && self.is_older(held, segment);
             return known && !self.ends[1 - self.end_of(segment)].seen && {
-                end.direction.is_some() || end.fin || self.held_back.iter().any(sent)
+                end.direction.is_some() || end.fin.is_some() || self.held_back.iter().any(sent)
             };
         }
         match (&end.unwrap, &end.syn) {
@@ -246,7 +271,7 @@ impl Connection {
             // data but no SYN before: a SYN cannot belong to them
             (Some(_), None) => true,
             // data are held back until the capture point is known
-            (None, _) => end.fin || self.held_back.iter().any(|held| self.is_older(held, segment)),
+            (None, _) => end.fin.is_some() || self.held_back.iter().any(|held| self.is_older(held, segment)),
         }
     }
 
@@ -325,6 +350,7 @@ impl Connection {
         self.process(end, segment, numbers, sink);
     }
 
+    #[cold]
     fn on_syn(&mut self, end: usize, segment: &Segment) {
         let answer = segment.has(flags::ACK);
         let known = self.ends[end].syn;
@@ -390,6 +416,7 @@ impl Connection {
     }
 
     /// Decides where the capture was taken; false while the packet is held back.
+    #[cold]
     fn find_position(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) -> bool {
         if let (Some(client), true) = (self.client, self.synack_seen) {
             if end == client && !segment.has(flags::SYN) {
@@ -429,10 +456,16 @@ impl Connection {
             self.position = Some(vantage::from_packets(&held_back, |s| self.end_of(s)));
         }
         for segment in &held_back {
-            self.process(self.end_of(segment), segment, numbers, sink);
+            self.process_held(segment, numbers, sink);
         }
     }
 
+    #[inline(never)]
+    fn process_held(&mut self, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.process(self.end_of(segment), segment, numbers, sink);
+    }
+
+    #[inline]
     fn process(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         if segment.has(flags::RST) {
             self.reset = true;
@@ -440,6 +473,9 @@ impl Connection {
         }
         self.ends[end].ce |= segment.ecn == 3;
         if segment.has(flags::ACK) && !segment.has(flags::SYN) {
+            if self.ends[1 - end].fin == Some(segment.ack) {
+                self.ends[1 - end].fin_acknowledged = true;
+            }
             self.on_ack(1 - end, segment, sink);
             if !self.ends[1 - end].seen {
                 self.on_ack_alone(1 - end, segment, numbers, sink);
@@ -450,8 +486,7 @@ impl Connection {
             .get_or_insert_with(|| Unwrap::new(segment.seq.wrapping_sub(1)));
         let left = unwrap.advance(segment.seq) + u64::from(segment.has(flags::SYN));
         if segment.payload > 0 && self.ends[end].direction.is_none() {
-            self.open_flow(end, segment, numbers);
-            self.syn_expiries(end, sink);
+            self.begin_flow(end, segment, numbers, sink);
         }
         if let Some(flow) = self.ends[end].direction.as_mut() {
             flow.on_segment(left, segment, sink);
@@ -459,7 +494,15 @@ impl Connection {
         } else {
             self.ends[end].before_data(segment);
         }
-        self.ends[end].fin |= segment.has(flags::FIN);
+        if segment.has(flags::FIN) {
+            self.ends[end].fin = Some(segment.seq.wrapping_add(segment.seq_len()));
+        }
+    }
+
+    #[cold]
+    fn begin_flow(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.open_flow(end, segment, numbers);
+        self.syn_expiries(end, sink);
     }
 
     fn open_flow(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers) {
@@ -561,6 +604,7 @@ impl Connection {
     }
 
     /// An ACK for data of an end that the capture has nothing of.
+    #[cold]
     fn on_ack_alone(&mut self, data_end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         let first = self.ends[1 - data_end].acknowledged.unwrap_or(segment.ack);
         let trail = self.ends[data_end]
@@ -579,8 +623,7 @@ impl Connection {
         for end in 0..2 {
             if let (None, Some(&(syn, ..))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
                 // an attempt that brought no data is a flow of expiries
-                self.open_flow(end, &syn, numbers);
-                self.syn_expiries(end, sink);
+                self.begin_flow(end, &syn, numbers, sink);
             }
             if let Some(mut flow) = self.ends[end].direction.take() {
                 numbers.overfull += u64::from(flow.sender.overfull);

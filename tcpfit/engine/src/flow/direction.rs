@@ -80,6 +80,7 @@ pub fn smss_of(payload: u32) -> u32 {
 }
 
 impl Flow {
+    #[inline]
     pub fn on_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
         if self.sender.vantage != Vantage::Sender {
             self.deliver_acks(left, segment, sink);
@@ -96,12 +97,7 @@ impl Flow {
             ttl: segment.ttl,
         };
         if segment.payload == 0 {
-            self.arrivals.on_acknowledgement(left, segment.ip_id, &mut self.sender);
-            if self.is_empty_probe(&passing, segment) {
-                self.probe_event(&passing, sink);
-            } else if segment.has(flags::FIN) {
-                self.on_fin(passing, sink);
-            }
+            self.on_empty(passing, segment, sink);
             return;
         }
         if self.is_probe(&passing) {
@@ -112,6 +108,7 @@ impl Flow {
         if !self.smss_known && segment.payload > self.sender.smss {
             let guess = smss_of(segment.payload);
             if !segment.payload.is_multiple_of(self.sender.smss) || self.sender.smss < DEFAULT_SMSS * 2 {
+                self.sender.catch_up();
                 self.sender.smss = guess.max(self.sender.smss);
             }
         }
@@ -127,9 +124,20 @@ impl Flow {
         }
         self.last_ns = self.last_ns.max(segment.time_ns);
         let before = (self.arrivals.segments, self.arrivals.copies);
-        self.arrivals.on_data(passing, &mut self.sender, sink);
+        self.arrivals.on_data(&passing, &mut self.sender, sink);
         if segment.ecn == marks::CE || segment.has(flags::CWR) {
             self.on_marked(&passing, segment, before, sink);
+        }
+    }
+
+    /// A segment of the flow's sender without data.
+    fn on_empty(&mut self, passing: Passing, segment: &Segment, sink: &mut dyn Sink) {
+        self.arrivals
+            .on_acknowledgement(passing.left, segment.ip_id, &mut self.sender);
+        if self.is_empty_probe(&passing, segment) {
+            self.probe_event(&passing, sink);
+        } else if segment.has(flags::FIN) {
+            self.on_fin(passing, sink);
         }
     }
 

@@ -120,6 +120,7 @@ impl Sender {
 
     /// A packet without data says that nothing at or above `left` had been sent: what was guessed there was wrong.
     pub fn retract(&mut self, left: u64) {
+        self.catch_up();
         while let Some(unit) = self.board.units.back().filter(|u| u.right > left && !u.seen()) {
             let right = unit.left.max(left);
             self.outstanding = self.outstanding.saturating_sub(segments(unit.right - right, self.smss));
@@ -150,6 +151,7 @@ impl Sender {
 
     /// The capture has no data up to `left`: nothing is known of them.
     pub fn skip_to(&mut self, left: u64) {
+        self.catch_up();
         while let Some(unit) = self.board.units.pop_front() {
             if !unit.is_plain() {
                 self.fates.on_undelivered(unit);

@@ -82,6 +82,7 @@ impl Rounds {
     }
 
     /// `segments` were sent; a round begins if none is under way and ends when `nxt` is acknowledged.
+    #[inline]
     pub fn sent(&mut self, time_ns: i64, segments: u32, again: bool, nxt: u64, flight: f64) {
         if self.current.is_none() {
             let row = RoundRow {
@@ -220,10 +221,16 @@ impl Rounds {
         }
     }
 
+    /// Some round that is over has not been given out, the last left aside.
+    #[inline]
+    pub fn waits(&self) -> bool {
+        self.waiting.len() > 1
+    }
+
     /// Gives out the rounds whose losses are all known: those over before `known_ns`. The last one stays, since what
     /// follows until the next one starts is still its own.
     pub fn settle(&mut self, known_ns: i64, sink: &mut dyn Sink) {
-        while self.waiting.len() > 1 {
+        while self.waits() {
             if self.waiting.len() <= WAITING && self.waiting.front().is_some_and(|row| row.end_ns >= known_ns) {
                 break;
             }

@@ -46,6 +46,26 @@ pub struct Unit {
 }
 
 impl Unit {
+    pub const BLANK: Self = Self {
+        left: 0,
+        right: 0,
+        first: Transmission {
+            time_ns: 0,
+            order: 0,
+            frame: 0,
+            tsval: 0,
+            flight: 0.0,
+            ip_id: 0,
+            cause: Reason::Unknown,
+            seen: true,
+            doubtful: false,
+        },
+        resent: None,
+        sacked_ns: 0,
+        dsacks: 0,
+        discarded: false,
+    };
+
     pub fn transmissions(&self) -> usize {
         1 + self.resent.as_ref().map_or(0, |r| r.len())
     }

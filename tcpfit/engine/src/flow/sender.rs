@@ -227,6 +227,7 @@ impl Sender {
     }
 
     /// Segments outstanding at the sender: RFC 6675's pipe as far as SACKs and duplicate ACKs tell; NaN without ACKs.
+    #[inline]
     pub fn flight(&self) -> f64 {
         if self.one_way {
             return f64::NAN;
@@ -253,6 +254,21 @@ impl Sender {
 
     pub fn window_segments(&self) -> Option<f64> {
         self.window.map(|w| w as f64 / f64::from(self.smss))
+    }
+
+    /// Before new data up to `right` go out: nothing that is integrated changes with them, unless they are the first
+    /// outstanding or fill the window. Most of the time of a flow is integrated at its ACKs.
+    #[inline]
+    fn tick_at_new_data(&mut self, time_ns: i64, right: u64) {
+        let fills = |window: u64| !self.one_way && self.una + window < right + u64::from(self.smss);
+        if self.outstanding == 0 || self.window.is_some_and(fills) {
+            self.tick(time_ns);
+        }
+    }
+
+    /// Integrates what is left since the last new data, before something else changes what is outstanding.
+    pub fn catch_up(&mut self) {
+        self.tick(self.last_sent_ns);
     }
 
     /// Moves the clock and integrates over the time with data outstanding.
@@ -282,6 +298,7 @@ impl Sender {
             .is_some_and(|window| !self.one_way && self.una + window < self.nxt + u64::from(self.smss))
     }
 
+    #[inline]
     fn transmission(&self, sent: &Sent, cause: Reason) -> Transmission {
         Transmission {
             time_ns: sent.time_ns,
@@ -297,20 +314,17 @@ impl Sender {
     }
 
     /// New data: `sent.left` is `nxt`.
+    #[inline]
     pub fn send_new(&mut self, sent: &Sent) {
-        self.tick(sent.time_ns);
+        self.tick_at_new_data(sent.time_ns, sent.right);
         self.learn_response(sent.time_ns - self.last_ack_ns);
         let count = segments(sent.right - sent.left, self.smss);
         let first = self.transmission(sent, Reason::Unknown);
-        self.board.units.push_back(Unit {
-            left: sent.left,
-            right: sent.right,
-            first,
-            resent: None,
-            sacked_ns: 0,
-            dsacks: 0,
-            discarded: false,
-        });
+        // written where it stays: a copy of what was just written waits for it
+        self.board.units.push_back(Unit::BLANK);
+        if let Some(unit) = self.board.units.back_mut() {
+            (unit.left, unit.right, unit.first) = (sent.left, sent.right, first);
+        }
         self.order += u64::from(count);
         self.nxt = sent.right;
         self.outstanding += count;
@@ -336,6 +350,7 @@ impl Sender {
     /// More is outstanding than any window holds: the oldest is.
     #[cold]
     fn let_go(&mut self) {
+        self.catch_up();
         let Some(unit) = self.board.units.pop_front() else {
             return;
         };
@@ -356,6 +371,7 @@ impl Sender {
 
     /// What an ACK let go had been waiting for it: before, the window was full. What comes at another time waited for the
     /// application, or was paced, and says nothing.
+    #[inline]
     fn bound_window(&mut self, sent: &Sent) {
         if self.vantage != Vantage::Sender {
             return;
@@ -585,6 +601,20 @@ impl Sender {
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
         let units = self.board.below(ack.ack);
         for _ in 0..units {
+            let Some(unit) = self.board.units.front() else {
+                break;
+            };
+            // what most are: sent once, and nothing has been heard of them or beyond
+            let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
+            if unheard && unit.is_plain() {
+                let count = segments(unit.right - unit.left, self.smss);
+                self.outstanding = self.outstanding.saturating_sub(count);
+                self.delivered_order = self.delivered_order.max(unit.first.order);
+                oldest.get_or_insert(unit.first.time_ns);
+                self.board.units.pop_front();
+                head = false;
+                continue;
+            }
             let Some(unit) = self.board.units.pop_front() else {
                 break;
             };
@@ -698,7 +728,15 @@ impl Sender {
     }
 
     /// Gives out what no later packet can change.
+    #[inline]
     pub fn settle(&mut self, now_ns: i64, sink: &mut dyn Sink) {
+        let waits = self.rounds.waits() || !self.fates.is_settled() || !self.fates.originals.is_empty();
+        if waits || !self.reordering.is_settled() {
+            self.settle_waiting(now_ns, sink);
+        }
+    }
+
+    fn settle_waiting(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         let open_ns = self.board.units.front().map_or(i64::MAX, |u| u.first.time_ns);
         let mut known_ns = open_ns;
         if !self.fates.is_settled() {
@@ -713,6 +751,7 @@ impl Sender {
 
     /// The flow is over: everything is given out with what is known.
     pub fn finish(&mut self, sink: &mut dyn Sink) {
+        self.catch_up();
         self.close_episode(self.last_sent_ns.max(self.last_ack_ns), false, sink);
         let old = self.unexplained_acks.saturating_sub(self.duplicate_acks);
         if let Some(fates) = self.fates.changed() {

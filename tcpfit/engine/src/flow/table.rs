@@ -9,8 +9,11 @@ use hashbrown::{HashMap, HashTable};
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
-/// A closed connection stays this long for late copies of its last segments (RFC 9293's 2 MSL is longer than needed here).
+/// Packets of a closed connection are known as such for so long (RFC 9293's 2 MSL is longer than needed here).
 const LINGER_NS: i64 = 10_000_000_000;
+/// Of it, how long the connection itself stays once each end has the other's FIN: its last segments sent again, by timers
+/// that the lost answer let run out, and copies that were still under way come within it.
+const OVER_NS: i64 = 1_000_000_000;
 /// A connection without a packet for this long is settled; what comes later is followed as a new one.
 const IDLE_NS: i64 = 600_000_000_000;
 /// Between two looks for idle connections, in time of the capture.
@@ -124,17 +127,95 @@ impl Host {
     }
 }
 
+/// Where a connection is kept.
+enum Slot {
+    Free,
+    Live(Box<Connection>),
+    Past(Box<Past>),
+}
+
+impl Slot {
+    #[inline]
+    fn live(&self) -> Option<&Connection> {
+        match self {
+            Self::Live(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn live_mut(&mut self) -> Option<&mut Connection> {
+        match self {
+            Self::Live(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    #[inline]
+    fn joins(&self, segment: &Segment) -> bool {
+        match self {
+            Self::Live(connection) => connection.joins(segment),
+            Self::Past(past) => past.joins(segment),
+            Self::Free => false,
+        }
+    }
+}
+
+/// A connection that was settled, for as long as late packets could be taken for a new one.
+struct Past {
+    number: u32,
+    ends: [Name; 2],
+    arounds: [u32; 2],
+    /// Initial sequence number of each end.
+    isns: [Option<u32>; 2],
+}
+
+impl Past {
+    fn of(connection: &Connection) -> Self {
+        Self {
+            number: connection.number,
+            ends: connection.names(),
+            arounds: connection.arounds(),
+            isns: connection.isns(),
+        }
+    }
+
+    #[cold]
+    fn end_of(&self, segment: &Segment) -> Option<usize> {
+        let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
+        let end = (0..2).find(|&end| self.ends[end] == src && self.ends[1 - end] == dst)?;
+        self.arounds.contains(&segment.around).then_some(end)
+    }
+
+    fn joins(&self, segment: &Segment) -> bool {
+        self.end_of(segment).is_some()
+    }
+
+    /// The segment is a SYN that opens another connection: another initial sequence number.
+    fn is_reused_by(&self, segment: &Segment) -> bool {
+        let isn = self.end_of(segment).and_then(|end| self.isns[end]);
+        segment.has(flags::SYN) && !segment.has(flags::ACK) && isn != Some(segment.seq)
+    }
+}
+
 /// Follows every connection of a capture. The same tracker serves every reader.
 pub struct Tracker {
     numbers: Numbers,
     next_connection: u32,
-    slots: Vec<Option<Box<Connection>>>,
+    slots: Vec<Slot>,
     free: Vec<u32>,
+    /// Slots of connections that are followed.
+    live: usize,
     index: HashTable<Entry>,
     seed: Seed,
     /// Slot of the last segment's connection: segments come in trains.
     latest: u32,
+    /// Closed connections, those that are over, and those that are settled: each in the order in which they are due.
     closing: VecDeque<Closing>,
+    over: VecDeque<Closing>,
+    past: VecDeque<Closing>,
+    /// When the first of them is due, or the next look for idle connections.
+    next_due_ns: i64,
     hosts: Hosts,
     /// Identities of what was around the latest connections, the newest last.
     arounds: Vec<u32>,
@@ -145,7 +226,8 @@ pub struct Tracker {
     crowded_out: u64,
 }
 
-/// A closed connection and when it may go.
+/// A connection that has ended, and until when it stays as it is.
+#[derive(Clone, Copy)]
 struct Closing {
     due_ns: i64,
     slot: u32,
@@ -196,10 +278,14 @@ impl Tracker {
             next_connection: 0,
             slots: Vec::new(),
             free: Vec::new(),
+            live: 0,
             index: HashTable::new(),
             seed: Seed::default(),
             latest: 0,
             closing: VecDeque::new(),
+            over: VecDeque::new(),
+            past: VecDeque::new(),
+            next_due_ns: i64::MIN,
             hosts: Hosts::default(),
             arounds: Vec::new(),
             next_sweep_ns: i64::MIN,
@@ -254,29 +340,27 @@ impl Tracker {
     #[inline]
     fn follow(&mut self, segment: &Segment, sink: &mut impl Sink) {
         let now_ns = segment.time_ns;
-        if self.closing.front().is_some_and(|first| first.due_ns <= now_ns) {
-            self.settle_closed(now_ns, sink);
-        }
-        if now_ns >= self.next_sweep_ns {
-            self.sweep(now_ns, sink);
+        if now_ns >= self.next_due_ns {
+            self.on_time(now_ns, sink);
         }
         let handshake = segment.has(flags::SYN);
         let slot = match self.find(segment) {
-            Some(slot) if !handshake || !self.connection(slot).is_some_and(|c| c.is_reused_by(segment)) => slot,
+            Some(slot) if !handshake || !self.is_reused(slot, segment) => slot,
             Some(slot) => {
                 self.settle(slot, sink);
+                self.remove(slot);
                 self.open(segment)
             }
             None => self.other_way(segment).unwrap_or_else(|| {
-                if self.slots.len() - self.free.len() >= self.max_flows {
+                if self.live >= self.max_flows {
                     self.make_room(sink);
                 }
                 self.open(segment)
             }),
         };
         self.latest = slot;
-        let Some(connection) = self.slots[slot as usize].as_mut() else {
-            return;
+        let Some(connection) = self.slots[slot as usize].live_mut() else {
+            return; // late, of a connection that is settled
         };
         if !handshake && connection.needs_hint() {
             let hosts = &self.hosts;
@@ -289,34 +373,62 @@ impl Tracker {
             }
         }
         connection.push(end, segment, &mut self.numbers, sink);
-        if connection.closed() && !connection.lingers {
+        if connection.closed() && (!connection.lingers || connection.is_over() && !connection.ends_soon) {
             self.linger(slot, now_ns);
         }
     }
 
-    /// Takes from a connection that has just closed what it shows of its hosts, and lets it wait for late packets.
+    /// What is due by the time of the capture.
+    #[cold]
+    fn on_time(&mut self, now_ns: i64, sink: &mut dyn Sink) {
+        self.settle_closed(now_ns, sink);
+        if now_ns >= self.next_sweep_ns {
+            self.sweep(now_ns, sink);
+        }
+        let first_ns = |queue: &VecDeque<Closing>| queue.front().map_or(i64::MAX, |first| first.due_ns);
+        let queues = [&self.closing, &self.over, &self.past].map(first_ns);
+        self.next_due_ns = queues.into_iter().fold(self.next_sweep_ns, i64::min);
+    }
+
+    /// The SYN opens another connection than the slot's.
+    fn is_reused(&self, slot: u32, segment: &Segment) -> bool {
+        match &self.slots[slot as usize] {
+            Slot::Live(connection) => connection.is_reused_by(segment),
+            Slot::Past(past) => past.is_reused_by(segment),
+            Slot::Free => false,
+        }
+    }
+
+    /// Takes from a connection that has just closed what it shows of its hosts, and lets it wait for late packets; less
+    /// long once it is over.
     #[cold]
     fn linger(&mut self, slot: u32, now_ns: i64) {
-        let Some(connection) = self.slots[slot as usize].as_mut() else {
+        let Some(connection) = self.slots[slot as usize].live_mut() else {
             return;
         };
-        connection.linger();
-        for end in 0..2 {
-            if let Some(host) = connection.hosts[end].map(|number| &mut self.hosts.list[number as usize]) {
-                host.local += u32::from(connection.local_end() == Some(end));
-                host.counts += u32::from(connection.counts(end));
+        if !connection.lingers {
+            connection.linger();
+            for end in 0..2 {
+                if let Some(host) = connection.hosts[end].map(|number| &mut self.hosts.list[number as usize]) {
+                    host.local += u32::from(connection.local_end() == Some(end));
+                    host.counts += u32::from(connection.counts(end));
+                }
             }
         }
-        self.closing.push_back(Closing {
-            due_ns: now_ns + LINGER_NS,
-            slot,
-            number: connection.number,
-        });
+        let number = connection.number;
+        let (queue, due_ns) = if connection.is_over() {
+            connection.ends_soon = true;
+            (&mut self.over, now_ns + OVER_NS)
+        } else {
+            (&mut self.closing, now_ns + LINGER_NS)
+        };
+        queue.push_back(Closing { due_ns, slot, number });
+        self.next_due_ns = self.next_due_ns.min(due_ns);
     }
 
     #[inline]
     fn connection(&self, slot: u32) -> Option<&Connection> {
-        self.slots.get(slot as usize)?.as_deref()
+        self.slots.get(slot as usize)?.live()
     }
 
     /// A connection whose other direction comes through another VLAN or tunnel: switches tag, and paths encapsulate, one
@@ -333,7 +445,7 @@ impl Tracker {
             let same = |entry: &Entry| entry.hash == hash && waits(entry);
             self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
         })?;
-        self.slots[slot as usize].as_mut()?.alias = Some(segment.around);
+        self.slots[slot as usize].live_mut()?.alias = Some(segment.around);
         self.enter(slot, segment);
         Some(slot)
     }
@@ -354,10 +466,7 @@ impl Tracker {
     /// Slot of the segment's connection.
     #[inline]
     fn find(&self, segment: &Segment) -> Option<u32> {
-        let joins = |slot: u32| {
-            self.connection(slot)
-                .is_some_and(|connection| connection.joins(segment))
-        };
+        let joins = |slot: u32| self.slots.get(slot as usize).is_some_and(|slot| slot.joins(segment));
         if joins(self.latest) {
             return Some(self.latest);
         }
@@ -386,13 +495,14 @@ impl Tracker {
             }
         }
         self.next_connection += 1;
+        self.live += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.slots[slot as usize] = Some(connection);
+                self.slots[slot as usize] = Slot::Live(connection);
                 slot
             }
             None => {
-                self.slots.push(Some(connection));
+                self.slots.push(Slot::Live(connection));
                 (self.slots.len() - 1) as u32
             }
         };
@@ -400,13 +510,24 @@ impl Tracker {
         slot
     }
 
+    /// Gives out the slot's connection; `Past` is what stays of it, until it is removed.
     fn settle(&mut self, slot: u32, sink: &mut dyn Sink) {
-        let Some(mut connection) = self.slots[slot as usize].take() else {
+        let kept = &mut self.slots[slot as usize];
+        if let Slot::Live(connection) = kept {
+            connection.finish(&mut self.numbers, sink);
+            *kept = Slot::Past(Box::new(Past::of(connection)));
+            self.live -= 1;
+        }
+    }
+
+    /// Forgets a connection that was settled.
+    fn remove(&mut self, slot: u32) {
+        let Slot::Past(past) = std::mem::replace(&mut self.slots[slot as usize], Slot::Free) else {
             return;
         };
-        connection.finish(&mut self.numbers, sink);
-        let [a, b] = connection.names();
-        for around in [Some(connection.around), connection.alias].into_iter().flatten() {
+        let [a, b] = past.ends;
+        let [around, alias] = past.arounds;
+        for around in [Some(around), Some(alias).filter(|&alias| alias != around)].into_iter().flatten() {
             let hash = self.seed.hash(a, b, around);
             if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
                 entry.remove();
@@ -415,20 +536,42 @@ impl Tracker {
         self.free.push(slot);
     }
 
-    #[cold]
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        while let Some(first) = self.closing.front().filter(|first| first.due_ns <= now_ns) {
-            let (due_ns, slot, number) = (first.due_ns, first.slot, first.number);
-            self.closing.pop_front();
-            let Some(connection) = self.connection(slot).filter(|c| c.number == number) else {
+        while let Some(first) = due(&mut self.closing, now_ns) {
+            let (due_ns, slot) = (first.due_ns, first.slot);
+            let Some(connection) = self.connection(slot).filter(|c| c.number == first.number && !c.ends_soon) else {
                 continue;
             };
             if connection.outlives_reset(due_ns - LINGER_NS) {
                 let due_ns = connection.last_ns.saturating_add(LINGER_NS);
-                self.closing.push_back(Closing { due_ns, slot, number });
+                self.closing.push_back(Closing { due_ns, ..first });
             } else {
                 self.settle(slot, sink);
+                self.remove(slot);
             }
+        }
+        while let Some(first) = due(&mut self.over, now_ns) {
+            if self.connection(first.slot).is_some_and(|c| c.number == first.number) {
+                self.settle(first.slot, sink);
+                let due_ns = first.due_ns + (LINGER_NS - OVER_NS);
+                self.past.push_back(Closing { due_ns, ..first });
+            }
+        }
+        while let Some(first) = due(&mut self.past, now_ns) {
+            self.forget(first);
+        }
+        // no more of them are kept than connections are followed
+        while self.past.len() > self.max_flows {
+            if let Some(first) = self.past.pop_front() {
+                self.forget(first);
+            }
+        }
+    }
+
+    /// Removes what stays of the connection, unless its slot has become another's.
+    fn forget(&mut self, past: Closing) {
+        if matches!(&self.slots[past.slot as usize], Slot::Past(kept) if kept.number == past.number) {
+            self.remove(past.slot);
         }
     }
 
@@ -438,7 +581,7 @@ impl Tracker {
         let mut idle: Vec<(u32, u32)> = Vec::new();
         for (slot, connection) in (0..).zip(&self.slots) {
             let is_idle = |c: &&Connection| c.last_ns.saturating_add(IDLE_NS) < now_ns;
-            if let Some(connection) = connection.as_deref().filter(is_idle) {
+            if let Some(connection) = connection.live().filter(is_idle) {
                 idle.push((connection.number, slot));
             }
         }
@@ -446,6 +589,7 @@ impl Tracker {
         idle.sort_unstable();
         for (_, slot) in idle {
             self.settle(slot, sink);
+            self.remove(slot);
         }
     }
 
@@ -454,7 +598,7 @@ impl Tracker {
     fn make_room(&mut self, sink: &mut dyn Sink) {
         let mut open: Vec<(bool, i64, u32, u32)> = (0..)
             .zip(&self.slots)
-            .filter_map(|(slot, c)| c.as_ref().map(|c| (c.carries_data(), c.last_ns, c.number, slot)))
+            .filter_map(|(slot, c)| c.live().map(|c| (c.carries_data(), c.last_ns, c.number, slot)))
             .collect();
         let part = (open.len() / ROOM).max(1);
         open.select_nth_unstable(part - 1);
@@ -463,6 +607,7 @@ impl Tracker {
         self.crowded_out += open.len() as u64;
         for (.., slot) in open {
             self.settle(slot, sink);
+            self.remove(slot);
         }
     }
 
@@ -472,13 +617,26 @@ impl Tracker {
         for segment in self.clock.release() {
             self.follow(&segment, sink);
         }
-        let mut open: Vec<Box<Connection>> = self.slots.drain(..).flatten().collect();
+        let live = |slot| match slot {
+            Slot::Live(connection) => Some(connection),
+            _ => None,
+        };
+        let mut open: Vec<Box<Connection>> = self.slots.drain(..).filter_map(live).collect();
         open.sort_unstable_by_key(|c| c.number);
         for mut connection in open {
             connection.finish(&mut self.numbers, sink);
         }
         self.free.clear();
         self.index.clear();
-        self.closing.clear();
+        self.live = 0;
+        for queue in [&mut self.closing, &mut self.over, &mut self.past] {
+            queue.clear();
+        }
     }
+}
+
+/// The first of the queue, if its time has come.
+fn due(queue: &mut VecDeque<Closing>, now_ns: i64) -> Option<Closing> {
+    queue.front().filter(|first| first.due_ns <= now_ns)?;
+    queue.pop_front()
 }

@@ -19,6 +19,9 @@ use write::Rows;
 /// Rows of a batch: large enough that handing one over costs nothing a row, small enough to stay in the cache.
 const BATCH: usize = 16 << 10;
 
+/// Batches of a piece of the segments, where these are handed out as they come: some 20 MB.
+const PIECE: usize = 8;
+
 /// A finished table.
 #[derive(Clone)]
 pub struct Table {
@@ -189,6 +192,11 @@ impl SegmentTable {
     fn flush(&mut self) {
         self.batches.push(Segment::batch(&self.rows));
         self.rows.clear();
+    }
+
+    /// What came since the last call, once that is a piece; it is not kept.
+    pub fn take_piece(&mut self) -> Option<Table> {
+        (self.batches.len() >= PIECE).then(|| Table::new::<Segment>(std::mem::take(&mut self.batches)))
     }
 
     fn finish(mut self) -> Table {

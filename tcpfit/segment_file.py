@@ -1,0 +1,61 @@
+"""The table of segments as a Parquet file, written while the capture is read: its memory is that of a piece.
+
+Pieces wait beside the file, as Arrow, in a folder of their own. When the last one is there they become one Parquet file
+under another name, which is renamed; then the folder goes, as it does where the reading failed.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from types import TracebackType
+
+import polars as pl
+
+from tcpfit.analysis import AtomicFile
+from tcpfit.schema import SCHEMA_VERSION, polars_schema
+
+ROWS = 1 << 17
+"""Rows of a row group."""
+
+
+class SegmentFile:
+    """Takes the pieces that `analyze(path, segments=file.add)` hands out; `target` is there when the block ends well.
+
+    >>> with SegmentFile(Path("segments.parquet")) as file:          # doctest: +SKIP
+    ...     analysis = tcpfit.analyze("big.pcap", segments=file.add)
+    """
+
+    def __init__(self, target: Path) -> None:
+        self._target = target
+        self._folder: TemporaryDirectory[str] | None = None
+        self._pieces: list[Path] = []
+
+    def __enter__(self) -> SegmentFile:
+        return self
+
+    def add(self, piece: pl.DataFrame) -> None:
+        """Write the next rows."""
+        if self._folder is None:
+            self._target.parent.mkdir(parents=True, exist_ok=True)
+            name = f".{self._target.name}."
+            self._folder = TemporaryDirectory(prefix=name, suffix=".partial", dir=self._target.parent)
+        path = Path(self._folder.name) / f"{len(self._pieces)}.arrow"
+        piece.write_ipc(path)
+        self._pieces.append(path)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        try:
+            if kind is None:
+                self._join()
+        finally:
+            if self._folder is not None:
+                self._folder.cleanup()
+
+    def _join(self) -> None:
+        if not self._pieces:
+            self.add(pl.DataFrame(schema=polars_schema("segments")))
+        with AtomicFile(self._target) as partial:
+            pl.scan_ipc(self._pieces).sink_parquet(
+                partial, row_group_size=ROWS, metadata={"tcpfit_schema": str(SCHEMA_VERSION)}
+            )
