@@ -527,7 +527,10 @@ impl Tracker {
         };
         let [a, b] = past.ends;
         let [around, alias] = past.arounds;
-        for around in [Some(around), Some(alias).filter(|&alias| alias != around)].into_iter().flatten() {
+        for around in [Some(around), Some(alias).filter(|&alias| alias != around)]
+            .into_iter()
+            .flatten()
+        {
             let hash = self.seed.hash(a, b, around);
             if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
                 entry.remove();
@@ -539,7 +542,10 @@ impl Tracker {
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         while let Some(first) = due(&mut self.closing, now_ns) {
             let (due_ns, slot) = (first.due_ns, first.slot);
-            let Some(connection) = self.connection(slot).filter(|c| c.number == first.number && !c.ends_soon) else {
+            let Some(connection) = self
+                .connection(slot)
+                .filter(|c| c.number == first.number && !c.ends_soon)
+            else {
                 continue;
             };
             if connection.outlives_reset(due_ns - LINGER_NS) {
