@@ -195,6 +195,24 @@ def test_zstd_in_several_frames(write):
     assert segments_of(write(data))[1].equals(segments)
 
 
+@pytest.mark.parametrize("sizes", [(100, 9_000, 65_000), (40_000, 250_000, 262_000), (262_000,)])
+@pytest.mark.parametrize("cut", [0, 7])
+def test_blocks_end_anywhere_in_a_record(write, sizes, cut):
+    """A decompressor hands over blocks: the rest of a record waits for the next one, or for several."""
+    records = []
+    for number in range(200):
+        datagram = ipv4(tcp(seq=number, payload=100))
+        padding = bytes([number]) * (sizes[number % len(sizes)] - len(datagram) - number)
+        records.append(datagram + padding)
+    data = pcap(records, RAW)
+    whole = data[: len(data) - cut]
+    plain = segments_of(write(whole))
+    assert list(range(200 - (cut > 0))) == plain[1]["seq"].to_list()
+    packed = segments_of(write(gzip.compress(whole, 1), "a.gz"))
+    assert plain[1].equals(packed[1])
+    assert plain[0]["warnings"] == packed[0]["warnings"]
+
+
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])
 def test_standard_input(compress):
     code = (

@@ -2,11 +2,14 @@
 
 use std::io::{self, Read};
 
+use super::input::Source;
+use super::pipe::{Pipe, HEADROOM};
+
 /// As cheap as mmap on snapped captures and cheaper on full packets; fits the level-2 cache beside the flows.
 const SIZE: usize = 512 << 10;
 
 pub struct Block {
-    reader: Box<dyn Read + Send>,
+    source: Source,
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -17,10 +20,14 @@ pub struct Block {
 }
 
 impl Block {
-    pub fn new(reader: Box<dyn Read + Send>) -> Self {
+    pub fn new(source: Source) -> Self {
+        let own = match source {
+            Source::Reader(_) => SIZE,
+            Source::Pipe(_) => 0, // its blocks are taken as they come
+        };
         Self {
-            reader,
-            buffer: vec![0; SIZE],
+            source,
+            buffer: vec![0; own],
             start: 0,
             end: 0,
             offset: 0,
@@ -56,16 +63,14 @@ impl Block {
 
     #[cold]
     fn fill(&mut self, n: usize) {
-        self.buffer.copy_within(self.start..self.end, 0);
-        self.end -= self.start;
-        self.start = 0;
-        if n > self.buffer.len() {
-            self.buffer.resize(n, 0);
-        }
-        while self.end < n && !self.ended {
-            match self.reader.read(&mut self.buffer[self.end..]) {
-                Ok(0) => self.ended = true,
-                Ok(read) => self.end += read,
+        while self.end - self.start < n && !self.ended {
+            let (bytes, start, end) = (&mut self.buffer, &mut self.start, &mut self.end);
+            let more = match &mut self.source {
+                Source::Reader(reader) => read(reader, bytes, start, end, n),
+                Source::Pipe(pipe) => take(pipe, bytes, start, end),
+            };
+            match more {
+                Ok(more) => self.ended = !more,
                 Err(error) => {
                     self.ended = true;
                     self.failure = Some(error);
@@ -104,4 +109,44 @@ impl Block {
         }
         n - left
     }
+}
+
+/// Moves what is left to the front and reads behind it; false at the end.
+fn read(
+    reader: &mut dyn Read,
+    bytes: &mut Vec<u8>,
+    start: &mut usize,
+    end: &mut usize,
+    needed: usize,
+) -> io::Result<bool> {
+    bytes.copy_within(*start..*end, 0);
+    (*start, *end) = (0, *end - *start);
+    if needed > bytes.len() {
+        bytes.resize(needed, 0);
+    }
+    let read = reader.read(&mut bytes[*end..])?;
+    *end += read;
+    Ok(read > 0)
+}
+
+/// Takes the pipe's next block in exchange for this one, what is left before its bytes; false at the end.
+fn take(pipe: &mut Pipe, bytes: &mut Vec<u8>, start: &mut usize, end: &mut usize) -> io::Result<bool> {
+    let Some(mut block) = pipe.next()? else {
+        return Ok(false);
+    };
+    let left = &bytes[*start..*end];
+    if let Some(first) = HEADROOM.checked_sub(left.len()) {
+        block[first..HEADROOM].copy_from_slice(left);
+        std::mem::swap(bytes, &mut block);
+        *start = first;
+    } else {
+        // a record as long as blocks are
+        bytes.truncate(*end);
+        bytes.drain(..*start);
+        bytes.extend_from_slice(&block[HEADROOM..]);
+        *start = 0;
+    }
+    *end = bytes.len();
+    pipe.give_back(block);
+    Ok(true)
 }

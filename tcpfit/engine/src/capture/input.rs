@@ -91,9 +91,16 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
+/// Where bytes come from.
+pub enum Source {
+    Reader(Box<dyn Read + Send>),
+    /// Another thread reads, and decompresses.
+    Pipe(Pipe),
+}
+
 /// An open capture file before its format is known.
 pub struct Input {
-    pub reader: Box<dyn Read + Send>,
+    pub source: Source,
     pub compression: Compression,
     pub position: Position,
     /// Size of the file as it lies on disk; 0 for a pipe.
@@ -105,45 +112,78 @@ impl Input {
     pub fn open(path: &Path, interrupt: Interrupt) -> Result<Self, CaptureError> {
         let failed = |error: io::Error| open_failed(path, &error);
         if path == Path::new("-") {
-            let pipe = Pipe::new(|| Ok(io::stdin()), interrupt).map_err(failed)?;
-            return Self::from_reader(pipe, 0).map_err(failed);
+            return Self::from_pipe(|| Ok(io::stdin()), interrupt).map_err(failed);
         }
         let metadata = std::fs::metadata(path).map_err(failed)?;
         if metadata.is_dir() {
             return Err(rejected(path, "a directory, not a capture; give the captures in it"));
         }
-        if metadata.is_file() {
-            let file = File::open(path).map_err(failed)?;
-            return Self::from_reader(file, metadata.len()).map_err(failed);
+        if !metadata.is_file() {
+            let name = path.to_owned();
+            return Self::from_pipe(move || File::open(name), interrupt).map_err(failed);
         }
-        let name = path.to_owned();
-        let pipe = Pipe::new(move || File::open(name), interrupt).map_err(failed)?;
-        Self::from_reader(pipe, 0).map_err(failed)
+        let file = File::open(path).map_err(failed)?;
+        let position = Position::default();
+        let (reader, compression) = uncompressed(file, position.clone()).map_err(failed)?;
+        let source = if compression == Compression::None {
+            Source::Reader(reader)
+        } else {
+            let (pipe, ()) = Pipe::new(|| Ok((reader, ())), true, interrupt).map_err(failed)?;
+            Source::Pipe(pipe)
+        };
+        Ok(Self {
+            source,
+            compression,
+            position,
+            size: metadata.len(),
+        })
+    }
+
+    /// What another thread opens and reads, since it may wait for its writer.
+    pub fn from_pipe<R: Read + Send + 'static>(
+        open: impl FnOnce() -> io::Result<R> + Send + 'static,
+        interrupt: Interrupt,
+    ) -> io::Result<Self> {
+        let position = Position::default();
+        let shared = position.clone();
+        let (pipe, compression) = Pipe::new(move || uncompressed(open()?, shared), false, interrupt)?;
+        Ok(Self {
+            source: Source::Pipe(pipe),
+            compression,
+            position,
+            size: 0,
+        })
     }
 
     /// Takes any stream of bytes, compressed or not.
-    pub fn from_reader(inner: impl Read + Send + 'static, size: u64) -> io::Result<Self> {
+    pub fn from_reader(inner: impl Read + Send + 'static) -> io::Result<Self> {
         let position = Position::default();
-        let mut counted = Counted {
-            inner,
-            position: position.clone(),
-        };
-        let mut head = Vec::with_capacity(4);
-        (&mut counted).take(4).read_to_end(&mut head)?;
-        let compression = Compression::recognise(&head);
-        let whole = io::Cursor::new(head).chain(counted);
-        let reader: Box<dyn Read + Send> = match compression {
-            Compression::None => Box::new(whole),
-            Compression::Gzip => Box::new(gzip(BufReader::with_capacity(COMPRESSED_BLOCK, whole))),
-            Compression::Zstd => Box::new(zstd(BufReader::with_capacity(COMPRESSED_BLOCK, whole))?),
-        };
+        let (reader, compression) = uncompressed(inner, position.clone())?;
         Ok(Self {
-            reader,
+            source: Source::Reader(reader),
             compression,
             position,
-            size,
+            size: 0,
         })
     }
+}
+
+/// The stream without its compression, recognised by the first bytes.
+fn uncompressed(
+    inner: impl Read + Send + 'static,
+    position: Position,
+) -> io::Result<(Box<dyn Read + Send>, Compression)> {
+    let mut counted = Counted { inner, position };
+    let mut head = Vec::with_capacity(4);
+    (&mut counted).take(4).read_to_end(&mut head)?;
+    let compression = Compression::recognise(&head);
+    let whole = io::Cursor::new(head).chain(counted);
+    let reader: Box<dyn Read + Send> = match compression {
+        Compression::None => Box::new(whole),
+        Compression::Gzip => Box::new(gzip(BufReader::with_capacity(COMPRESSED_BLOCK, whole))),
+        Compression::Zstd => Box::new(zstd(BufReader::with_capacity(COMPRESSED_BLOCK, whole))?),
+    };
+    Ok((reader, compression))
 }
 
 /// `MultiGzDecoder`: gzip members follow each other (RFC 1952, 2.2), as `cat a.gz b.gz` and bgzip write them.

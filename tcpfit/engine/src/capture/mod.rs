@@ -85,13 +85,13 @@ impl Capture {
 
     /// Reads a capture from any stream.
     pub fn from_reader(reader: impl std::io::Read + Send + 'static) -> Result<Self, CaptureError> {
-        let input = Input::from_reader(reader, 0).map_err(|error| input::open_failed(Path::new("capture"), &error))?;
+        let input = Input::from_reader(reader).map_err(|error| input::open_failed(Path::new("capture"), &error))?;
         Self::from_input(input, Path::new("capture"))
     }
 
     fn from_input(input: Input, path: &Path) -> Result<Self, CaptureError> {
         let rejected = |sentence: String| input::rejected(path, sentence);
-        let mut block = Block::new(input.reader);
+        let mut block = Block::new(input.source);
         let head = block.peek(format::HEAD);
         let head = &head[..head.len().min(format::HEAD)];
         let recognised = Format::recognise(head).ok_or_else(|| format::explain(head));
