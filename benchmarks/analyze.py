@@ -14,8 +14,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import tcpfit
 from tcpfit.cli.main import GARBAGE
+
+import tcpfit
 from tcpfit.diagnosis import diagnose
 from tcpfit.report import contract
 

@@ -128,9 +128,7 @@ def late(packets: list[Packet], seconds: float, data: bytes) -> list[Packet]:
 
 
 @pytest.mark.parametrize("seconds", [0.5, 3.0, 9.0])
-def test_what_comes_late_is_no_new_connection(
-    seconds: float, tmp_path: Path, usual: list[tuple[int, ...]]
-) -> None:
+def test_what_comes_late_is_no_new_connection(seconds: float, tmp_path: Path, usual: list[tuple[int, ...]]) -> None:
     """A copy, an ACK, a reset, or the SYN once more, of a connection whose ends have each other's FIN."""
     packets = plain(lost=frozenset({7}))
     for name, packet in {
