@@ -30,6 +30,7 @@ PREFERENCES = (
     "ipv6.defragment:FALSE",
     "ip.tso_support:TRUE",
     "ipv6.tso_support:TRUE",
+    "wg.dissect_packet:FALSE",  # decrypted with the keys in the file
 )
 FIELDS = (
     *("frame.number", "tcp.stream", "frame.protocols", "ip.src", "ipv6.src", "tcp.srcport", "tcp.len"),

@@ -16,7 +16,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tcpfit import engine
+from tcpfit import analysis, engine
 from tcpfit.exceptions import CaptureError, InvalidParameter, TcpfitError
 from tcpfit.schema import SEGMENTS, TABLES, polars_schema
 
@@ -211,6 +211,20 @@ def test_blocks_end_anywhere_in_a_record(write, sizes, cut):
     packed = segments_of(write(gzip.compress(whole, 1), "a.gz"))
     assert plain[1].equals(packed[1])
     assert plain[0]["warnings"] == packed[0]["warnings"]
+
+
+@pytest.mark.parametrize(("checksum", "payload"), [("right", 500), ("wrong", 10), ("absent", 500)])
+def test_a_length_beyond_the_frame_counts_unless_the_header_is_damaged(write, checksum, payload):
+    """Some captures say of cut packets that they were no longer; a bit turned over shows in the checksum."""
+    header = bytearray(ipv4(tcp(payload=10, options=b"\1\1\x08\x0a" + bytes(8)), total=20 + 32 + 500))
+    words = sum(struct.unpack(">10H", header[:20]))
+    right = ~((words & 0xFFFF) + (words >> 16)) & 0xFFFF
+    header[10:12] = struct.pack(">H", {"right": right, "wrong": right ^ 0x0400, "absent": 0}[checksum])
+    path = write(pcap([ethernet(bytes(header), 0x0800)]))
+    assert [payload] == segments_of(path)[1]["payload"].to_list()
+    by_dpkt = analysis.analyze(path, reader="dpkt", segments=True).segments
+    assert by_dpkt is not None
+    assert [payload] == by_dpkt["payload"].to_list()
 
 
 @pytest.mark.parametrize("compress", [bytes, gzip.compress])

@@ -149,6 +149,8 @@ WAYS: dict[str, tuple[int, Wrap]] = {
     "fddi": (10, lambda d: bytes(13) + snap(d)),
     "token ring, routed": (6, lambda d: bytes(8) + b"\x80" + bytes(5) + b"\x06\0\0\0\0\0" + snap(d)),
     "atm": (100, snap),
+    "juniper": (178, lambda d: b"MGC\x81\0\3abc" + ethernet(d)),
+    "juniper, no link layer": (178, lambda d: b"MGC\2" + bytes(4) + d),
     "infiniband": (242, lambda d: bytes(40) + b"\x08\0\0\0" + d),
 }
 

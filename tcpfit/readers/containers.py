@@ -47,6 +47,7 @@ LINK_TYPES = {
     147: "USER0",
     149: "USER2",
     163: "IEEE802_11_RADIO_AVS",
+    178: "JUNIPER_ETHER",
     189: "USB_LINUX",
     192: "PPI",
     195: "IEEE802_15_4",

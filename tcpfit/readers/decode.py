@@ -127,7 +127,11 @@ def _ipv4(network: Network) -> Datagram:
     header = (data[0] & 15) * 4
     total, ip_id, fragment = struct.unpack_from(">HHH", data, 2)
     total = total or network.wire  # 0 is what the host writes before the network card cuts a super-segment
-    if data[0] >> 4 != 4 or header < 20 or total < header:
+    if data[0] >> 4 != 4 or header < 20:
+        raise Skipped(BAD_IP)
+    if total > network.wire and len(data) >= header and _is_damaged(data[:header]):
+        total = network.wire
+    if total < header:
         raise Skipped(BAD_IP)
     need(data, header)
     length = total - header if network.limit is None else min(total - header, max(network.limit - header, 0))
@@ -135,6 +139,13 @@ def _ipv4(network: Network) -> Datagram:
     ends = mapped + data[12:16], mapped + data[16:20]
     part = Part(ip_id, (fragment & 0x1FFF) * 8, bool(fragment & 0x2000)) if fragment & 0x3FFF else None
     return Datagram(ends, data[9], data[header : header + length], length, ip_id, data[8], data[1] & 3, part)
+
+
+def _is_damaged(header: bytes) -> bool:
+    """The checksum is wrong (RFC 1071), and is there: hosts leave 0 to the network card."""
+    words = struct.unpack(f">{len(header) // 2}H", header)
+    total = sum(words)
+    return words[5] != 0 and (total & 0xFFFF) + (total >> 16) != 0xFFFF
 
 
 def _ipv6(network: Network) -> Datagram:

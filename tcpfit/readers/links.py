@@ -106,6 +106,8 @@ class Frame:
             case 242:  # a route of 40 bytes, EtherType, two reserved (RFC 4391)
                 need(data, 44)
                 return self.ethertype(u16(data, 40), data[44:], nothing)
+            case 178:
+                return self._juniper(data)
             case 258 | 192 if outermost:
                 named, rest = self._pktap(data) if kind == 258 else self._ppi(data)
                 return self.link(named, rest, outermost=False)
@@ -199,6 +201,23 @@ class Frame:
         if kind < LEAST_TYPE:
             raise Skipped(NOT_IP)
         return self.ethertype(kind, data[4:], around)
+
+    def _juniper(self, data: bytes) -> Network:
+        """Magic number, flags (1: came in, 2: without link layer, 128: extensions), extensions, and the frame."""
+        need(data, 4)
+        if data[:3] != b"MGC":
+            raise Skipped(TRUNCATED)
+        flags, rest = data[3], data[4:]
+        self.direction = INBOUND if flags & 1 else OUTBOUND
+        if flags & 128:
+            need(rest, 2)
+            length = 2 + u16(rest, 0)
+            need(rest, length)
+            rest = rest[length:]
+        if flags & 2:
+            need(rest, 4)
+            return self.ip(0, rest[4:], Around())
+        return self.ethernet(rest, Around())
 
     def _loopback(self, data: bytes) -> Network:
         family = u32(data, 0)

@@ -21,6 +21,7 @@ pub const IEEE802_11_PRISM: u32 = 119;
 pub const IP_OVER_FC: u32 = 122;
 pub const IEEE802_11_RADIO: u32 = 127;
 pub const IEEE802_11_AVS: u32 = 163;
+pub const JUNIPER_ETHER: u32 = 178;
 pub const PPI: u32 = 192;
 pub const PPP_WITH_DIRECTION: u32 = 204;
 pub const MPLS: u32 = 219;
@@ -56,6 +57,7 @@ pub fn name(link_type: u32) -> String {
         147 => "USER0",
         149 => "USER2",
         IEEE802_11_AVS => "IEEE802_11_RADIO_AVS",
+        JUNIPER_ETHER => "JUNIPER_ETHER",
         189 => "USB_LINUX",
         PPI => "PPI",
         195 => "IEEE802_15_4",

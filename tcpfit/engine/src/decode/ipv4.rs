@@ -38,6 +38,7 @@ fn whole_or_part(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> {
     // 0 where the interface is left to fill it in (TSO), and for packets over 64 KiB (BIG TCP)
     let total = match be16(header, 2) {
         0 => on_wire,
+        total if u32::from(total) > on_wire && data.get(..header_length).is_some_and(is_damaged) => on_wire,
         total => u32::from(total),
     };
     let Some(length) = total.checked_sub(header_length as u32) else {
@@ -53,6 +54,13 @@ fn whole_or_part(data: &[u8], on_wire: u32) -> Result<Datagram<'_>, Skip> {
         length,
         data: data.get(header_length..).ok_or(Skip::TruncatedHeader)?,
     })
+}
+
+/// The checksum of the header is wrong (RFC 1071), and is there: hosts leave 0 to the network card.
+#[cold]
+fn is_damaged(header: &[u8]) -> bool {
+    let sum: u32 = (0..header.len()).step_by(2).map(|at| u32::from(be16(header, at))).sum();
+    be16(header, 10) != 0 && (sum & 0xffff) + (sum >> 16) != 0xffff
 }
 
 /// The IPv4-mapped address as a number.

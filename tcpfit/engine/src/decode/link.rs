@@ -51,6 +51,7 @@ fn by_type<'a>(kind: u32, data: &'a [u8], direction: &mut Direction, outermost: 
             let (header, rest) = data.split_first_chunk::<44>().ok_or(Skip::TruncatedHeader)?;
             ethernet::ether_type(be16(header, 40), rest, nothing)
         }
+        link_type::JUNIPER_ETHER => juniper(data, direction),
         link_type::PKTAP | link_type::PPI if outermost => {
             let (kind, rest) = if kind == link_type::PPI {
                 ppi(data)?
@@ -61,6 +62,29 @@ fn by_type<'a>(kind: u32, data: &'a [u8], direction: &mut Direction, outermost: 
         }
         other => Err(Skip::UnsupportedLinkType(other)),
     }
+}
+
+/// Juniper's Ethernet: a magic number, flags (1: came in, 2: without link layer, 128: extensions), the extensions' length
+/// and they themselves; then the frame, or four octets and the datagram.
+fn juniper<'a>(data: &'a [u8], direction: &mut Direction) -> Result<Network<'a>, Skip> {
+    let Some((&[b'M', b'G', b'C', flags], mut rest)) = data.split_first_chunk() else {
+        return Err(Skip::TruncatedHeader);
+    };
+    *direction = if flags & 1 == 0 {
+        Direction::Outbound
+    } else {
+        Direction::Inbound
+    };
+    if flags & 128 != 0 {
+        let (length, after) = rest.split_first_chunk().ok_or(Skip::TruncatedHeader)?;
+        let length = usize::from(u16::from_be_bytes(*length));
+        rest = after.get(length..).ok_or(Skip::TruncatedHeader)?;
+    }
+    if flags & 2 == 0 {
+        return ethernet::frame(rest, Around::default());
+    }
+    let datagram = rest.get(4..).ok_or(Skip::TruncatedHeader)?;
+    Ok(Network::new(Version::InHeader, datagram, Around::default()))
 }
 
 /// Linux cooked v1: packet type, ARPHRD, address length, address, protocol.

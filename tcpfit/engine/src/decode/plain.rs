@@ -33,8 +33,11 @@ pub(super) fn segment(packet: &Packet<'_>, segment: &mut Segment) -> bool {
         | u32::from(be16(tcp, 12) >> 12) ^ (TCP / 4) as u32
         | be32(tcp, 20) ^ TIMESTAMPS
         | packet.link_type ^ link_type::ETHERNET;
-    let payload = i32::from(be16(ip, 2)) - (IPV4 + TCP) as i32;
-    if other != 0 || payload < 0 {
+    let total = be16(ip, 2);
+    let payload = i32::from(total) - (IPV4 + TCP) as i32;
+    // what the frame cannot hold is looked at closely
+    let fits = u32::from(total) + ETHERNET as u32 <= packet.wire_len;
+    if other != 0 || payload < 0 || !fits {
         return false;
     }
     *segment = Segment {
