@@ -15,6 +15,7 @@ import struct
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 from tcpfit import corpus
 from tcpfit.corpus import tables, trace
@@ -25,6 +26,8 @@ from tcpfit.readers.files import Stream
 SAMPLES = Path(__file__).parent.parent / "sample-traces"
 PACKETS = (300, 600, 1200, 2400)
 """Of a capture: its first so many packets."""
+LOTS = 5
+"""Captures are run in so many lots, each by one worker and by two."""
 
 
 def pieces() -> list[tuple[str, bytes, list[bytes]]]:
@@ -42,10 +45,10 @@ def pieces() -> list[tuple[str, bytes, list[bytes]]]:
     return found
 
 
-def make(folder: Path, count: int, sizes: tuple[int, ...] = PACKETS) -> None:
+def make(folder: Path, count: int, sizes: tuple[int, ...] = PACKETS, first: int = 0) -> None:
     """Write so many captures, of the first so many packets of a sample; each begins in a second of its own."""
     sources = pieces()
-    for number in range(count):
+    for number in range(first, first + count):
         order, head, records = sources[number % len(sources)]
         chosen = records[: sizes[number // len(sources) % len(sizes)]]
         second = struct.Struct(f"{order}I")
@@ -112,20 +115,35 @@ def main() -> None:
         print(f"{arguments.small} captures of a packet: {analysis_ms:.1f} ms of a processor each to analyse,", end=" ")
         print(f"{more_ms:.1f} ms more in a run; {start_s:.1f} s for the run's start", flush=True)
 
-        make(many, arguments.captures)
-        size = sum(path.stat().st_size for path in many.iterdir())
-        print(f"{arguments.captures} captures, {size / 1e6:.0f} MB", flush=True)
+        a_lot = arguments.captures // LOTS
+        lots = [many / str(lot) for lot in range(LOTS)]
+        for number, lot in enumerate(lots):
+            lot.mkdir()
+            make(lot, a_lot, first=number * a_lot)
+        size = sum(path.stat().st_size for path in many.rglob("*.pcap"))
+        print(f"{arguments.captures} captures, {size / 1e6:.0f} MB, in {LOTS} lots", flush=True)
+        one_s, two_s = zip(*(in_turn(lot, folder) for lot in lots), strict=True)
+        each_ms = 1000 * sum(one_s) / arguments.captures
+        print(f"1 worker:  {sum(one_s):.1f} s, {each_ms:.1f} ms a capture", flush=True)
+        ratios = sorted(one / two for one, two in zip(one_s, two_s, strict=True))
+        print(f"2 workers: {sum(two_s):.1f} s, {median(ratios):.2f} times as fast, the median of the lots", end=" ")
+        print(f"({ratios[0]:.2f} to {ratios[-1]:.2f})", flush=True)
+
         watch = Watch()
         own_s = time.process_time()
-        one, _ = timed(many, folder / "one", 1, watch)
+        whole_s, _ = timed(many, folder / "whole", 2, watch)
         own_ms = 1000 * (time.process_time() - own_s) / arguments.captures
-        print(f"1 worker:  {one:.1f} s, {1000 * one / arguments.captures:.1f} ms a capture,", end=" ")
-        print(f"of which {own_ms:.2f} ms in the process that gives out the tasks", flush=True)
-        two, _ = timed(many, folder / "two", 2)
-        print(f"2 workers: {two:.1f} s, {one / two:.2f} times as fast", flush=True)
-        print(f"again:     {timed(many, folder / 'two', 2)[0]:.2f} s with nothing to do", flush=True)
+        print(f"all in one run of 2 workers: {whole_s:.1f} s, {own_ms:.2f} ms a capture", end=" ")
         tenth, whole = (watch.memory[share] / 1e6 for share in (0.1, 1.0))
-        print(f"memory of the run: {tenth:.0f} MB at a tenth, {whole:.0f} MB at the end", flush=True)
+        print(f"in the process that gives out the tasks; its memory: {tenth:.0f} MB at a tenth,", end=" ")
+        print(f"{whole:.0f} MB at the end", flush=True)
+        print(f"again:     {timed(many, folder / 'whole', 2)[0]:.2f} s with nothing to do", flush=True)
+
+
+def in_turn(lot: Path, folder: Path) -> tuple[float, float]:
+    """Seconds by the clock of one worker and of two: what else the machine does changes from minute to minute."""
+    one, two = (timed(lot, folder / f"{workers}-{lot.name}", workers)[0] for workers in (1, 2))
+    return one, two
 
 
 if __name__ == "__main__":
