@@ -143,7 +143,7 @@ def _ipv4(network: Network) -> Datagram:
 
 def _is_damaged(header: bytes) -> bool:
     """The checksum is wrong (RFC 1071), and is there: hosts leave 0 to the network card."""
-    words = struct.unpack(f">{len(header) // 2}H", header)
+    words: tuple[int, ...] = struct.unpack(f">{len(header) // 2}H", header)
     total = sum(words)
     return words[5] != 0 and (total & 0xFFFF) + (total >> 16) != 0xFFFF
 
