@@ -80,12 +80,7 @@ impl Mutator<'_> {
             ReturnType::Default => vec![parse_quote!(())],
             ReturnType::Type(_, kind) => match &**kind {
                 Type::Path(path) => {
-                    let name = path
-                        .path
-                        .segments
-                        .last()
-                        .map(|segment| segment.ident.to_string())
-                        .unwrap_or_default();
+                    let name = last_name(&path.path);
                     match name.as_str() {
                         "bool" => vec![parse_quote!(true), parse_quote!(false)],
                         "Option" => vec![parse_quote!(None)],
@@ -211,12 +206,7 @@ impl VisitMut for Mutator<'_> {
                 self.visit_block_mut(&mut each.body);
             }
             Expr::Path(path) => {
-                let name = path
-                    .path
-                    .segments
-                    .last()
-                    .map(|segment| segment.ident.to_string())
-                    .unwrap_or_default();
+                let name = last_name(&path.path);
                 if self.constants.contains(&name) {
                     if let Some(id) = self.mutant(span, "doubled", &was) {
                         *expr = parse_quote!(crate::mutant::doubled(#id, #was));
@@ -276,6 +266,14 @@ pub fn doubled<T: Copy + std::ops::Add<Output = T>>(id: u32, value: T) -> T {
     if on(id) { value + value } else { value }
 }
 ";
+
+/// What a path ends with: `Vec` of `std::vec::Vec`.
+fn last_name(path: &syn::Path) -> String {
+    path.segments
+        .last()
+        .map(|segment| segment.ident.to_string())
+        .unwrap_or_default()
+}
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

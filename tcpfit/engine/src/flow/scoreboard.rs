@@ -242,24 +242,15 @@ mod tests {
 
     fn unit(left: u64, right: u64) -> Unit {
         let first = Transmission {
-            time_ns: 1,
             order: left,
             frame: left,
-            tsval: 0,
-            flight: 0.0,
-            ip_id: 0,
-            cause: Reason::Unknown,
-            seen: true,
-            doubtful: false,
+            ..Unit::BLANK.first
         };
         Unit {
             left,
             right,
             first,
-            resent: None,
-            sacked_ns: 0,
-            dsacks: 0,
-            discarded: false,
+            ..Unit::BLANK
         }
     }
 
