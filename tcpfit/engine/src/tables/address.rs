@@ -5,35 +5,38 @@ use crate::segment::{Address, V4_MAPPED};
 /// Addresses that were written lately, by a hash; one is written again in most packets of a capture.
 pub struct Written(Vec<Text>);
 
-/// Of them so many; a power of two.
-const KEPT: usize = 64;
+/// Of them so many.
+const KEPT: usize = 1 << KEPT_BITS;
+const KEPT_BITS: u32 = 6;
 
 /// The longest text of an address: eight groups of four digits, seven colons.
 const LONGEST: usize = 39;
 
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 struct Text {
     address: Address,
-    text: [u8; LONGEST],
-    len: u8,
+    text: String,
 }
 
 impl Text {
     fn of(address: &Address) -> Self {
-        let mut text = [0; LONGEST];
-        let len = match address.strip_prefix(&V4_MAPPED) {
-            Some(&[a, b, c, d]) => write_v4([a, b, c, d], &mut text),
-            _ => write_v6(address, &mut text),
-        };
-        Self {
+        let mut text = Self {
             address: *address,
-            text,
-            len: len as u8,
-        }
+            text: String::with_capacity(LONGEST),
+        };
+        text.write();
+        text
     }
 
-    fn text(&self) -> &str {
-        std::str::from_utf8(&self.text[..usize::from(self.len)]).unwrap_or_default()
+    fn write(&mut self) {
+        let mut text = [0; LONGEST];
+        let len = match self.address.strip_prefix(&V4_MAPPED) {
+            Some(&[a, b, c, d]) => write_v4([a, b, c, d], &mut text),
+            _ => write_v6(&self.address, &mut text),
+        };
+        self.text.clear();
+        self.text
+            .push_str(std::str::from_utf8(&text[..len]).unwrap_or_default());
     }
 }
 
@@ -46,13 +49,15 @@ impl Default for Written {
 impl Written {
     #[inline]
     pub fn text(&mut self, address: &Address) -> &str {
-        let number = u128::from_ne_bytes(*address);
-        let folded = (number as u64 ^ (number >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-        let kept = &mut self.0[(folded >> 32) as usize % KEPT];
+        // the last bytes differ most: a multiplication carries them into the highest bits (Fibonacci hashing)
+        let number = u128::from_be_bytes(*address);
+        let spread = (number as u64 ^ (number >> 64) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let kept = &mut self.0[(spread >> (u64::BITS - KEPT_BITS)) as usize];
         if kept.address != *address {
-            *kept = Text::of(address);
+            kept.address = *address;
+            kept.write();
         }
-        kept.text()
+        &kept.text
     }
 }
 
