@@ -222,8 +222,8 @@ def _flow_texts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -
         # no value that is text has a quote without a backslash, so the keys are found and nothing else
         start, rest = dumps(flow).split('"parameters": null', 1)
         middle, end = rest.split('"models": null, "baselines": null', 1)
-        ranked, baselines = (models.get((number, baseline), "[]") for baseline in (False, True))
-        yield f'{start}"parameters": {estimates[number]}{middle}"models": {ranked}, "baselines": {baselines}{end}'
+        ranked, baselines = (", ".join(models[number, baseline]) for baseline in (False, True))
+        yield f'{start}"parameters": {estimates[number]}{middle}"models": [{ranked}], "baselines": [{baselines}]{end}'
 
 
 def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -335,8 +335,8 @@ def _parameters(analysis: Analysis) -> dict[int, str]:
     return dict(found.iter_rows())
 
 
-def _models(analysis: Analysis) -> dict[tuple[int, bool], str]:
-    """The text of each flow's models (False) and of its baselines (True): a list of objects.
+def _models(analysis: Analysis) -> dict[tuple[int, bool], list[str]]:
+    """The texts of each flow's models (False) and of its baselines (True): objects.
 
     The best rank comes first and unranked ones last: those of a rate, then those of a short flow's time.
     """
@@ -355,13 +355,12 @@ def _models(analysis: Analysis) -> dict[tuple[int, bool], str]:
         )
     )
     table = pl.concat([ranked.select("flow", "model", *MODEL), times], how="diagonal")
-    items = table.select(
-        "flow",
-        baseline=pl.col("model").is_in(list(BASELINES)),
-        item=objects(table.select(pl.col("model").alias("name"), *MODEL)),
-    )
-    found = items.group_by("flow", "baseline", maintain_order=True).agg("[" + pl.col("item").str.join(", ") + "]")
-    return {(flow, baseline): text for flow, baseline, text in found.iter_rows()}
+    baseline = table["model"].is_in(list(BASELINES))
+    texts = objects(table.select(pl.col("model").alias("name"), *MODEL))
+    models: dict[tuple[int, bool], list[str]] = defaultdict(list)
+    for flow, kind, text in zip(table["flow"].to_list(), baseline.to_list(), texts.to_list(), strict=True):
+        models[flow, kind].append(text)
+    return models
 
 
 def _observed(analysis: Analysis) -> dict[int, dict[str, Any]]:
