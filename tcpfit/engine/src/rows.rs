@@ -13,6 +13,8 @@ macro_rules! vocabulary {
         impl $name {
             /// The words of the schema, in its order.
             pub const WORDS: &'static [&'static str] = &[$($text),+];
+            /// What the words stand for, by their positions.
+            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
 
             pub fn word(self) -> &'static str {
                 Self::WORDS[self as usize]

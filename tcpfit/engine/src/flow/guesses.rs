@@ -130,6 +130,9 @@ impl Sender {
             }
             self.board.units.pop_back();
         }
+        if let Some(covered) = &mut self.covered {
+            covered.retract(self.nxt);
+        }
     }
 
     /// No copy of the data at `left` has been seen, as far as is remembered.

@@ -1,12 +1,14 @@
 //! Rows -> Arrow: the columns of `tcpfit/schema.py`, in its order and with its types.
 
+mod address;
 mod column;
+mod part;
 mod read;
 mod write;
 
 use std::sync::Arc;
 
-use arrow_array::RecordBatch;
+use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::SchemaRef;
 
 pub use read::read_segments;
@@ -14,9 +16,11 @@ pub use read::read_segments;
 use crate::quality::directions::Directions;
 use crate::rows::{EventRow, FlowRow, RoundRow, Sink};
 use crate::segment::Segment;
-use write::Rows;
+use column::BLOCK;
+use part::{shared, Batches, Part, Recent, PART};
+use write::{Columns, Rows, SegmentColumns};
 
-/// Rows of a batch: large enough that handing one over costs nothing a row, small enough to stay in the cache.
+/// Rows of a batch: large enough that handing one over costs nothing a row.
 const BATCH: usize = 16 << 10;
 
 /// Batches of a piece of the segments, where these are handed out as they come: some 20 MB.
@@ -52,34 +56,30 @@ pub struct Tables {
     pub warnings: Vec<String>,
 }
 
-/// Flows whose rows become columns together, as soon as the last of them is over: so many rows fit the cache.
-const PART: usize = 1024;
-
 /// Collects rows; the tracker settles them in no particular order.
 #[derive(Default)]
 pub struct Collector {
     /// Part n holds the flows numbered from n * `PART`.
     parts: Vec<Part>,
+    recent: Recent,
     directions: Directions,
 }
 
 impl Sink for Collector {
     fn flow(&mut self, row: FlowRow) {
         self.directions.add(&row);
-        let part = self.part(row.flow);
-        part.flows.rows.push(row);
-        if part.flows.rows.len() == PART {
-            // a flow's row is its last: each of these has one
-            part.settle();
+        let n = row.flow as usize / PART;
+        if self.part(row.flow).flow(row) {
+            self.parts[n].settle(&mut self.recent);
         }
     }
 
     fn event(&mut self, row: EventRow) {
-        self.part(row.flow).events.rows.push(row);
+        self.part(row.flow).event(row);
     }
 
     fn round(&mut self, row: RoundRow) {
-        self.part(row.flow).rounds.rows.push(row);
+        self.part(row.flow).round(row);
     }
 }
 
@@ -94,104 +94,67 @@ impl Collector {
     }
 
     /// The same capture gives the same tables however rows were settled.
-    pub fn finish(self, segments: Option<SegmentTable>, mut warnings: Vec<String>) -> Tables {
+    pub fn finish(mut self, segments: Option<SegmentTable>, mut warnings: Vec<String>) -> Tables {
         warnings.extend(self.directions.sentences());
-        let (mut flows, mut events, mut rounds) = (Vec::new(), Vec::new(), Vec::new());
+        let mut whole = Batches::default();
         for mut part in self.parts {
-            part.settle();
-            flows.append(&mut part.flows.batches);
-            events.append(&mut part.events.batches);
-            rounds.append(&mut part.rounds.batches);
+            part.settle(&mut self.recent);
+            whole.append(part.batches);
         }
         Tables {
-            flows: Table::new::<FlowRow>(flows),
-            events: Table::new::<EventRow>(events),
-            rounds: Table::new::<RoundRow>(rounds),
+            flows: Table::new::<FlowRow>(whole.flows),
+            events: Table::new::<EventRow>(whole.events),
+            rounds: Table::new::<RoundRow>(whole.rounds),
             segments: segments.map(SegmentTable::finish),
             warnings,
         }
     }
 }
 
-/// Rows of some flows.
-#[derive(Default)]
-struct Part {
-    flows: Grown<FlowRow>,
-    events: Grown<EventRow>,
-    rounds: Grown<RoundRow>,
-}
-
-impl Part {
-    /// Sorts the rows and turns them into columns.
-    fn settle(&mut self) {
-        self.flows.settle(|row| row.flow);
-        self.events.settle(|row| {
-            (
-                row.flow,
-                row.time_ns,
-                row.kind,
-                row.frame,
-                row.left,
-                row.right,
-                row.reason,
-            )
-        });
-        self.rounds.settle(|row| (row.flow, row.round));
-    }
-}
-
-/// Rows, and those of them that are columns already.
-struct Grown<R> {
-    rows: Vec<R>,
+/// Segments in the capture's order, turned into columns as they come.
+pub struct SegmentTable {
+    block: Vec<Segment>,
+    columns: SegmentColumns,
+    /// Rows in the columns.
+    rows: usize,
     batches: Vec<RecordBatch>,
+    recent: Vec<ArrayRef>,
 }
 
-impl<R> Default for Grown<R> {
+impl Default for SegmentTable {
     fn default() -> Self {
         Self {
-            rows: Vec::new(),
+            block: Vec::with_capacity(BLOCK),
+            columns: SegmentColumns::with_room(BATCH),
+            rows: 0,
             batches: Vec::new(),
+            recent: Vec::new(),
         }
     }
-}
-
-impl<R: Rows> Grown<R> {
-    fn settle<K: Ord>(&mut self, key: impl Fn(&R) -> K) {
-        let mut rows = std::mem::take(&mut self.rows);
-        if !rows.is_sorted_by_key(&key) {
-            // rows are large: the keys are sorted, and each row is moved once
-            rows.sort_by_cached_key(&key);
-        }
-        // from the end, giving their memory back on the way
-        let first = self.batches.len();
-        while !rows.is_empty() {
-            let start = (rows.len() - 1) / BATCH * BATCH;
-            self.batches.push(R::batch(&rows[start..]));
-            rows.truncate(start);
-            rows.shrink_to_fit();
-        }
-        self.batches[first..].reverse();
-    }
-}
-
-/// Segments in the capture's order, turned into columns as they come.
-#[derive(Default)]
-pub struct SegmentTable {
-    rows: Vec<Segment>,
-    batches: Vec<RecordBatch>,
 }
 
 impl SegmentTable {
+    #[inline]
     pub fn push(&mut self, segment: &Segment) {
-        self.rows.push(*segment);
-        if self.rows.len() == BATCH {
-            self.flush();
+        self.block.push(*segment);
+        if self.block.len() == BLOCK {
+            self.take_block();
         }
     }
 
-    fn flush(&mut self) {
-        self.batches.push(Segment::batch(&self.rows));
-        self.rows.clear();
+    fn take_block(&mut self) {
+        self.columns.extend(self.block.iter());
+        self.rows += self.block.len();
+        self.block.clear();
+        if self.rows == BATCH {
+            self.take_batch(SegmentColumns::with_room(BATCH));
+        }
+    }
+
+    fn take_batch(&mut self, next: SegmentColumns) {
+        let columns = std::mem::replace(&mut self.columns, next).finish();
+        self.batches.push(shared::<Segment>(columns, &mut self.recent));
+        self.rows = 0;
     }
 
     /// What came since the last call, once that is a piece; it is not kept.
@@ -200,8 +163,9 @@ impl SegmentTable {
     }
 
     fn finish(mut self) -> Table {
-        if !self.rows.is_empty() {
-            self.flush();
+        self.take_block();
+        if self.rows > 0 {
+            self.take_batch(SegmentColumns::with_room(0));
         }
         Table::new::<Segment>(self.batches)
     }

@@ -64,7 +64,9 @@ fn segments_come_back_as_they_went() {
 
 #[test]
 fn a_wrong_column_is_named() {
-    let batch = Segment::batch(&[segment(1)]);
+    let mut table = SegmentTable::default();
+    table.push(&segment(1));
+    let batch = table.finish().batches[0].clone();
     let without = batch.project(&[1, 2]).unwrap();
     assert_eq!(
         "segments have no column \"frame\"",
@@ -112,4 +114,59 @@ fn rows_are_sorted_however_they_were_settled() {
     let backward = tables(&rows.iter().rev().copied().collect::<Vec<_>>());
     assert_eq!((3, 40_000), (forward.batches.len(), forward.rows()));
     assert_eq!(forward.batches, backward.batches);
+}
+
+#[test]
+fn rows_that_were_stowed_come_back_as_they_went() {
+    let row = |n: u64| EventRow {
+        flow: 5,
+        time_ns: n as i64,
+        kind: Kind::ALL[n as usize % Kind::ALL.len()],
+        reason: Reason::ALL[n as usize % Reason::ALL.len()],
+        left: n,
+        frame: (!n.is_multiple_of(3)).then_some(n),
+        flight: if n.is_multiple_of(5) { f64::NAN } else { n as f64 },
+        timeout_follows: [None, Some(false), Some(true)][n as usize % 3],
+        end_ns: n.is_multiple_of(2).then_some(-(n as i64)),
+        ..EventRow::NONE
+    };
+    // so many that they are stowed, and so few that they are not
+    let columns = |count: u64| {
+        let mut collector = Collector::default();
+        (0..count).for_each(|n| collector.event(row(n)));
+        let batches = collector.finish(None, Vec::new()).events.batches;
+        assert_eq!(1, batches.len());
+        batches[0].clone()
+    };
+    let (many, few) = (columns(5_000), columns(3_000));
+    assert_eq!(5_000, many.num_rows());
+    assert_eq!(few, many.slice(0, 3_000));
+}
+
+#[test]
+fn columns_that_are_alike_share_their_memory() {
+    let mut collector = Collector::default();
+    for flow in 0..2 * PART as u32 {
+        let busy_s = if flow == 2000 { -0.0 } else { 0.0 };
+        collector.flow(FlowRow {
+            flow,
+            busy_s,
+            ..FlowRow::default()
+        });
+    }
+    let flows = collector.finish(None, Vec::new()).flows;
+    let [first, second] = &flows.batches[..] else {
+        panic!("{} batches", flows.batches.len());
+    };
+    let shares = |name: &str| {
+        let (a, b) = (
+            first.column_by_name(name).unwrap(),
+            second.column_by_name(name).unwrap(),
+        );
+        Arc::ptr_eq(a, b)
+    };
+    assert_eq!(
+        [false, true, true, true, false],
+        ["flow", "src", "vantage", "ece_acks", "busy_s"].map(shares)
+    );
 }

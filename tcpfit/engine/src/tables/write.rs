@@ -2,50 +2,102 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::builder::{ListBuilder, UInt32Builder};
 use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use arrow_schema::{Schema, SchemaRef};
 
-use super::column::Value;
+use super::column::{Column, Edges, Readable, Value};
+use super::part::{gather_column, Gather, Sorted, Stowable};
 use crate::rows::{EventRow, Feedback, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
-use crate::segment::{Address, Direction, Segment};
+use crate::segment::{Address, Segment};
 
 /// Rows that make up a table.
 pub trait Rows: Sized {
+    type Columns: Columns<Self>;
+
     fn schema() -> SchemaRef;
-    fn batch(rows: &[Self]) -> RecordBatch;
 }
 
-/// `name: type = value`, the value `Option` of the type; a row is called as the closure names it.
+/// The columns of a table that is being filled.
+pub trait Columns<R> {
+    fn with_room(rows: usize) -> Self;
+    /// Takes `BLOCK` rows, or at the end less.
+    fn extend<'a>(&mut self, rows: impl Iterator<Item = &'a R> + Clone)
+    where
+        R: 'a;
+    fn finish(self) -> Vec<ArrayRef>;
+}
+
+/// The batch of a table's columns.
+pub fn batch<R: Rows>(columns: Vec<ArrayRef>) -> RecordBatch {
+    RecordBatch::try_new(R::schema(), columns).expect("columns follow the schema beside them")
+}
+
+/// `name: type = value`, the value of the type or an `Option` of it; a row is called as the closure names it.
 macro_rules! table {
-    ($row:ty, |$it:ident| { $($name:ident: $kind:ty = $value:expr),+ $(,)? } $(, lists { $($list:ident = $array:expr),+ })?) => {
+    ($row:ty, $columns:ident, |$it:ident| { $($name:ident: $kind:ty = $value:expr),+ $(,)? }
+     $(, lists { $($list:ident = $options:expr),+ })?) => {
+        pub struct $columns {
+            $($name: <$kind as Value>::Column,)+
+            $($($list: Edges,)+)?
+        }
+
         impl Rows for $row {
+            type Columns = $columns;
+
             fn schema() -> SchemaRef {
                 static SCHEMA: LazyLock<SchemaRef> = LazyLock::new(|| {
                     let fields = vec![
                         $(<$kind as Value>::field(stringify!($name)),)+
-                        $($(list_field(stringify!($list)),)+)?
+                        $($(Edges::field(stringify!($list)),)+)?
                     ];
                     Arc::new(Schema::new(fields))
                 });
                 SCHEMA.clone()
             }
+        }
 
-            fn batch(rows: &[Self]) -> RecordBatch {
-                let columns: Vec<ArrayRef> = vec![
-                    $(<$kind as Value>::array(rows.len(), |row| {
-                        let $it = &rows[row];
-                        Option::<$kind>::from($value)
-                    }),)+
-                    $($($array(rows),)+)?
-                ];
-                RecordBatch::try_new(Self::schema(), columns).expect("columns follow the schema beside them")
+        impl Columns<$row> for $columns {
+            fn with_room(rows: usize) -> Self {
+                Self {
+                    $($name: <<$kind as Value>::Column as Column<$kind>>::with_room(rows),)+
+                    $($($list: Edges::with_room(rows),)+)?
+                }
+            }
+
+            fn extend<'a>(&mut self, rows: impl Iterator<Item = &'a $row> + Clone) {
+                $(self.$name.extend(rows.clone().map(|$it| $value));)+
+                $($(self.$list.extend(rows.clone().map(|$it| $options));)+)?
+            }
+
+            fn finish(self) -> Vec<ArrayRef> {
+                vec![$(self.$name.finish(),)+ $($(self.$list.finish(),)+)?]
             }
         }
     };
 }
 
-table!(FlowRow, |row| {
+/// A table of whose rows a flow may have any number.
+macro_rules! stowable {
+    ($row:ty, $columns:ident, |$it:ident| { $($name:ident: $kind:ty = $value:expr),+ $(,)? }) => {
+        table!($row, $columns, |$it| { $($name: $kind = $value),+ });
+
+        impl Gather for $columns {
+            fn gather(stowed: &mut [Self], order: &[u32]) -> Vec<Vec<ArrayRef>> {
+                let mut batches = Vec::new();
+                $({
+                    let mut taken = Vec::with_capacity(stowed.len());
+                    for columns in stowed.iter_mut() {
+                        taken.push(std::mem::replace(&mut columns.$name, Column::<$kind>::with_room(0)));
+                    }
+                    gather_column::<$kind>(&taken, order, &mut batches);
+                })+
+                batches
+            }
+        }
+    };
+}
+
+table!(FlowRow, FlowColumns, |row| {
     flow: u32 = row.flow,
     connection: u32 = row.connection,
     src: Address = row.src,
@@ -114,7 +166,7 @@ table!(FlowRow, |row| {
     busy_s: f64 = known(row.busy_s),
 });
 
-table!(EventRow, |row| {
+stowable!(EventRow, EventColumns, |row| {
     flow: u32 = row.flow,
     time_ns: i64 = row.time_ns,
     kind: Kind = row.kind,
@@ -137,7 +189,7 @@ table!(EventRow, |row| {
     flight_after: f64 = row.flight_after,
 });
 
-table!(RoundRow, |row| {
+stowable!(RoundRow, RoundColumns, |row| {
     flow: u32 = row.flow,
     round: u32 = row.round,
     start_ns: i64 = row.start_ns,
@@ -158,7 +210,7 @@ table!(RoundRow, |row| {
     cwnd_high: f64 = row.cwnd_high,
 });
 
-table!(Segment, |row| {
+table!(Segment, SegmentColumns, |row| {
     frame: u64 = row.frame,
     time_ns: i64 = row.time_ns,
     src: Address = row.src,
@@ -175,7 +227,7 @@ table!(Segment, |row| {
     ttl: u8 = row.ttl,
     ecn: u8 = row.ecn,
     checksum: u16 = row.checksum,
-    direction: Direction = row.direction,
+    direction: u8 = row.direction as u8,
     around: u32 = row.around,
     mss: u16 = row.options.mss,
     window_scale: u8 = row.options.window_scale,
@@ -183,26 +235,84 @@ table!(Segment, |row| {
     tsval: u32 = row.options.timestamps.map(|(tsval, _)| tsval),
     tsecr: u32 = row.options.timestamps.map(|(_, tsecr)| tsecr),
     options_incomplete: bool = row.options.incomplete,
-}, lists { sack = sack_edges });
+}, lists { sack = &row.options });
+
+impl Sorted for FlowRow {
+    type Key = ();
+
+    fn flow(&self) -> u32 {
+        self.flow
+    }
+
+    fn key(&self) -> Self::Key {}
+}
+
+impl Sorted for EventRow {
+    type Key = (
+        Option<i64>,
+        Option<Kind>,
+        Option<u64>,
+        Option<u64>,
+        Option<u64>,
+        Option<Reason>,
+    );
+
+    fn flow(&self) -> u32 {
+        self.flow
+    }
+
+    fn key(&self) -> Self::Key {
+        (
+            Some(self.time_ns),
+            Some(self.kind),
+            self.frame,
+            Some(self.left),
+            Some(self.right),
+            Some(self.reason),
+        )
+    }
+}
+
+impl Stowable for EventRow {
+    fn flow_at(columns: &EventColumns, row: usize) -> u32 {
+        columns.flow.get(row).unwrap_or_default()
+    }
+
+    fn key_at(columns: &EventColumns, row: usize) -> Self::Key {
+        (
+            columns.time_ns.get(row),
+            columns.kind.get(row),
+            columns.frame.get(row),
+            columns.left.get(row),
+            columns.right.get(row),
+            columns.reason.get(row),
+        )
+    }
+}
+
+impl Sorted for RoundRow {
+    type Key = Option<u32>;
+
+    fn flow(&self) -> u32 {
+        self.flow
+    }
+
+    fn key(&self) -> Self::Key {
+        Some(self.round)
+    }
+}
+
+impl Stowable for RoundRow {
+    fn flow_at(columns: &RoundColumns, row: usize) -> u32 {
+        columns.flow.get(row).unwrap_or_default()
+    }
+
+    fn key_at(columns: &RoundColumns, row: usize) -> Self::Key {
+        columns.round.get(row)
+    }
+}
 
 /// What is not a number is not known.
 fn known(value: f64) -> Option<f64> {
     (!value.is_nan()).then_some(value)
-}
-
-fn list_field(name: &str) -> Field {
-    Field::new_list(name, Field::new("item", DataType::UInt32, true), true)
-}
-
-/// Left, right, left, right, ... of each segment's SACK blocks.
-fn sack_edges(rows: &[Segment]) -> ArrayRef {
-    let mut lists = ListBuilder::with_capacity(UInt32Builder::new(), rows.len());
-    for row in rows {
-        for (left, right) in row.options.sack_blocks() {
-            lists.values().append_value(*left);
-            lists.values().append_value(*right);
-        }
-        lists.append(true);
-    }
-    Arc::new(lists.finish())
 }

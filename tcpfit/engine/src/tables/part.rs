@@ -1,0 +1,260 @@
+//! Rows of some flows on their way into columns: in the order in which the tracker settled them, then sorted.
+//!
+//! Rows are wider than the columns made of them. A flow may have any number of events and rounds, so where a part has many
+//! of them they wait as columns, unsorted, and are sorted at the end a column at a time.
+
+use std::mem::take;
+use std::sync::Arc;
+
+use arrow_array::{Array, ArrayRef, RecordBatch};
+
+use super::column::{Column, Readable, Value, BLOCK};
+use super::write::{batch, Columns, Rows};
+use super::BATCH;
+use crate::rows::{EventRow, FlowRow, RoundRow};
+
+/// Flows whose rows become columns together, as soon as the last of them is over.
+pub const PART: usize = 1024;
+
+/// Rows that are stowed together: under a MiB.
+const STOW: usize = 4096;
+
+/// Rows that are sorted by flow, then by key.
+pub trait Sorted: Rows {
+    type Key: Ord;
+
+    fn flow(&self) -> u32;
+    fn key(&self) -> Self::Key;
+}
+
+/// Rows that can wait as columns.
+pub trait Stowable: Sorted<Columns: Gather> {
+    fn flow_at(columns: &Self::Columns, row: usize) -> u32;
+    fn key_at(columns: &Self::Columns, row: usize) -> Self::Key;
+}
+
+/// Columns of which others are made.
+pub trait Gather: Sized {
+    /// The rows of `stowed`, each of `STOW` rows but the last, in that order: the columns of batch after batch. Nothing is
+    /// left in `stowed`.
+    fn gather(stowed: &mut [Self], order: &[u32]) -> Vec<Vec<ArrayRef>>;
+}
+
+/// Rows of `PART` flows.
+#[derive(Default)]
+pub struct Part {
+    flows: Vec<FlowRow>,
+    events: Stowing<EventRow>,
+    rounds: Stowing<RoundRow>,
+    /// What has been settled.
+    pub batches: Batches,
+}
+
+impl Part {
+    /// Takes a flow's row, which is the last of its rows; true if no other flow of the part is still to come.
+    #[inline]
+    pub fn flow(&mut self, row: FlowRow) -> bool {
+        if self.flows.is_empty() {
+            self.flows.reserve_exact(PART);
+        }
+        self.flows.push(row);
+        self.flows.len() == PART
+    }
+
+    #[inline]
+    pub fn event(&mut self, row: EventRow) {
+        self.events.push(row);
+    }
+
+    #[inline]
+    pub fn round(&mut self, row: RoundRow) {
+        self.rounds.push(row);
+    }
+
+    /// Sorts the rows and turns them into columns.
+    #[cold]
+    pub fn settle(&mut self, recent: &mut Recent) {
+        self.batches.append(Batches {
+            flows: settled(take(&mut self.flows), &mut recent.flows),
+            events: take(&mut self.events).settle(&mut recent.events),
+            rounds: take(&mut self.rounds).settle(&mut recent.rounds),
+        });
+    }
+}
+
+/// Columns of a part.
+#[derive(Default)]
+pub struct Batches {
+    pub flows: Vec<RecordBatch>,
+    pub events: Vec<RecordBatch>,
+    pub rounds: Vec<RecordBatch>,
+}
+
+impl Batches {
+    pub fn append(&mut self, mut others: Self) {
+        self.flows.append(&mut others.flows);
+        self.events.append(&mut others.events);
+        self.rounds.append(&mut others.rounds);
+    }
+}
+
+/// The columns that were made last, for those that come to share memory with.
+#[derive(Default)]
+pub struct Recent {
+    flows: Vec<ArrayRef>,
+    events: Vec<ArrayRef>,
+    rounds: Vec<ArrayRef>,
+}
+
+/// A batch of the columns; a column that is as that of the batch before takes no memory of its own. Half of the flows'
+/// columns are nothing but zeros, or null, in most captures.
+pub fn shared<R: Rows>(mut columns: Vec<ArrayRef>, recent: &mut Vec<ArrayRef>) -> RecordBatch {
+    for (column, recent) in columns.iter_mut().zip(recent.iter()) {
+        share(column, recent);
+    }
+    recent.clone_from(&columns);
+    batch::<R>(columns)
+}
+
+fn share(column: &mut ArrayRef, other: &ArrayRef) {
+    if column.len() != other.len() || column.data_type().is_nested() {
+        return;
+    }
+    // the bytes are compared, not what they mean: zeros have signs
+    let (new, old) = (column.to_data(), other.to_data());
+    if new.buffers() == old.buffers() && new.nulls() == old.nulls() {
+        *column = Arc::clone(other);
+    }
+}
+
+/// Rows, of which those that are many wait as columns.
+struct Stowing<R: Rows> {
+    rows: Vec<R>,
+    stowed: Vec<R::Columns>,
+}
+
+impl<R: Rows> Default for Stowing<R> {
+    fn default() -> Self {
+        Self {
+            rows: Vec::new(),
+            stowed: Vec::new(),
+        }
+    }
+}
+
+impl<R: Stowable> Stowing<R> {
+    #[inline]
+    fn push(&mut self, row: R) {
+        if self.rows.capacity() == 0 {
+            self.rows.reserve_exact(PART);
+        }
+        self.rows.push(row);
+        if self.rows.len() == STOW {
+            self.stow();
+        }
+    }
+
+    #[cold]
+    fn stow(&mut self) {
+        self.stowed.push(filled(self.rows.len(), self.rows.iter()));
+        self.rows.clear();
+    }
+
+    fn settle(mut self, recent: &mut Vec<ArrayRef>) -> Vec<RecordBatch> {
+        if self.stowed.is_empty() {
+            return settled(self.rows, recent);
+        }
+        let rows = self.stowed.len() * STOW + self.rows.len();
+        if !self.rows.is_empty() {
+            self.stow();
+        }
+        self.rows = Vec::new();
+        let stowed = &mut self.stowed;
+        let order = sorted(
+            rows,
+            |row| R::flow_at(&stowed[row / STOW], row % STOW),
+            |row| R::key_at(&stowed[row / STOW], row % STOW),
+        );
+        let batches = R::Columns::gather(stowed, &order).into_iter();
+        batches.map(|columns| shared::<R>(columns, recent)).collect()
+    }
+}
+
+/// The rows, sorted, as columns.
+fn settled<R: Sorted>(rows: Vec<R>, recent: &mut Vec<ArrayRef>) -> Vec<RecordBatch> {
+    let order = sorted(rows.len(), |row| rows[row].flow(), |row| rows[row].key());
+    let batches = order.chunks(BATCH).map(|places| {
+        let columns: R::Columns = filled(places.len(), places.iter().map(|&place| &rows[place as usize]));
+        shared::<R>(columns.finish(), recent)
+    });
+    batches.collect()
+}
+
+/// Columns of so many rows.
+fn filled<'a, R: Rows + 'a>(count: usize, mut rows: impl Iterator<Item = &'a R>) -> R::Columns {
+    let mut columns = R::Columns::with_room(count);
+    let mut block = Vec::with_capacity(BLOCK);
+    loop {
+        block.extend(rows.by_ref().take(BLOCK));
+        if block.is_empty() {
+            return columns;
+        }
+        columns.extend(block.iter().copied());
+        block.clear();
+    }
+}
+
+/// Places of the rows of a part in the order of their flows and then keys; equals as they came.
+fn sorted<K: Ord>(count: usize, flow: impl Fn(usize) -> u32, key: impl Fn(usize) -> K) -> Vec<u32> {
+    if count == 0 {
+        return Vec::new();
+    }
+    // by flow: where each one's rows begin, and then, one further, where they end
+    let mut places = [0; PART + 1];
+    let number = |row| flow(row) as usize % PART;
+    (0..count).for_each(|row| places[number(row) + 1] += 1);
+    (0..PART).for_each(|flow| places[flow + 1] += places[flow]);
+    let mut order = vec![0; count];
+    for row in 0..count {
+        let place = &mut places[number(row)];
+        order[*place] = row as u32;
+        *place += 1;
+    }
+    let mut begin = 0;
+    for end in places {
+        let rows = &mut order[begin..end];
+        if !rows.is_sorted_by_key(|&row| key(row as usize)) {
+            rows.sort_by_key(|&row| key(row as usize));
+        }
+        begin = end;
+    }
+    order
+}
+
+/// Adds to each batch the column of its rows.
+pub fn gather_column<V: Value<Column: Readable<V>>>(
+    stowed: &[V::Column],
+    order: &[u32],
+    batches: &mut Vec<Vec<ArrayRef>>,
+) {
+    let mut before: Option<ArrayRef> = None;
+    for (n, places) in order.chunks(BATCH).enumerate() {
+        let mut taken = V::Column::with_room(places.len());
+        for block in places.chunks(BLOCK) {
+            taken.extend(
+                block
+                    .iter()
+                    .map(|&place| stowed[place as usize / STOW].get(place as usize % STOW)),
+            );
+        }
+        let mut column = taken.finish();
+        if let Some(before) = &before {
+            share(&mut column, before);
+        }
+        before = Some(column.clone());
+        if n == batches.len() {
+            batches.push(Vec::new());
+        }
+        batches[n].push(column);
+    }
+}
