@@ -11,6 +11,7 @@ use crate::flow::sequence::Unwrap;
 use crate::flow::stamp_clock::StampClock;
 use crate::flow::vantage::{self, Position};
 use crate::flow::window_scale::{self, WindowScale};
+use crate::prefetch::prefetch;
 use crate::rows::{EventRow, Feedback, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 
@@ -206,6 +207,15 @@ impl Connection {
         self.lingers = true;
         for flow in self.ends.iter_mut().filter_map(|end| end.direction.as_mut()) {
             flow.sender.shrink();
+        }
+    }
+
+    /// Asks for the flow that the segment is of or, if it has no data, acknowledges.
+    #[inline]
+    pub fn prefetch(&self, segment: &Segment) {
+        let end = self.end_of(segment) ^ usize::from(segment.payload == 0);
+        if let Some(flow) = &self.ends[end].direction {
+            prefetch(&**flow);
         }
     }
 

@@ -1,11 +1,14 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
+use crate::flow::ahead::{self, Ahead};
 use crate::flow::connection::{Connection, Name, Numbers};
+use crate::flow::index::Index;
+use crate::prefetch::prefetch;
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 use foldhash::fast::RandomState;
-use hashbrown::{HashMap, HashTable};
+use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
@@ -24,6 +27,9 @@ const NEXT: u16 = 8;
 const TURNS_NEEDED: u32 = 3;
 /// Hosts remembered as being, or not being, the capturing one.
 const HOSTS: usize = 65_536;
+
+/// Connections open at once beyond which segments wait for what is known of theirs: of fewer a cache of a few MB holds it.
+const MANY: usize = 2048;
 
 /// Connections followed at once, unless the user says otherwise: some 250 MB where none carries data.
 pub const MAX_FLOWS: usize = 1 << 18;
@@ -51,20 +57,6 @@ impl Default for Settings {
 /// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
 const AROUNDS: usize = 8;
 
-/// Where a connection is. The table holds nothing else: the connection itself says whose it is, and it is needed anyway.
-#[derive(Clone, Copy)]
-struct Entry {
-    hash: u32,
-    slot: u32,
-}
-
-impl Entry {
-    /// The table takes the place from the low bits and its own mark from the highest.
-    fn spread(hash: u32) -> u64 {
-        u64::from(hash) << 32 | u64::from(hash)
-    }
-}
-
 /// Hashes the ends of a connection, seeded because captures are untrusted input: a folded multiplication an end, as in
 /// foldhash, and their sum, so that both directions have one hash and nothing asks which it is.
 struct Seed([u64; 3]);
@@ -84,6 +76,15 @@ impl Seed {
             .wrapping_add(self.end(b))
             .wrapping_add(u64::from(around) << 32);
         fold(sum ^ self.0[2], self.0[0] | 1) as u32
+    }
+
+    #[inline]
+    fn of(&self, segment: &Segment) -> u32 {
+        self.hash(
+            (segment.src, segment.sport),
+            (segment.dst, segment.dport),
+            segment.around,
+        )
     }
 
     #[inline]
@@ -206,7 +207,7 @@ pub struct Tracker {
     free: Vec<u32>,
     /// Slots of connections that are followed.
     live: usize,
-    index: HashTable<Entry>,
+    index: Index,
     seed: Seed,
     /// Slot of the last segment's connection: segments come in trains.
     latest: u32,
@@ -221,6 +222,8 @@ pub struct Tracker {
     arounds: Vec<u32>,
     next_sweep_ns: i64,
     clock: Clock,
+    /// Segments that are not followed yet.
+    ahead: Ahead,
     max_flows: usize,
     /// Connections settled to make room for others.
     crowded_out: u64,
@@ -279,7 +282,7 @@ impl Tracker {
             slots: Vec::new(),
             free: Vec::new(),
             live: 0,
-            index: HashTable::new(),
+            index: Index::default(),
             seed: Seed::default(),
             latest: 0,
             closing: VecDeque::new(),
@@ -290,6 +293,7 @@ impl Tracker {
             arounds: Vec::new(),
             next_sweep_ns: i64::MIN,
             clock: Clock::default(),
+            ahead: Ahead::default(),
             max_flows: settings.max_flows.max(1),
             crowded_out: 0,
         }
@@ -299,15 +303,64 @@ impl Tracker {
     #[inline]
     pub fn push(&mut self, segment: &Segment, sink: &mut impl Sink) {
         match self.clock.plain_ns(segment.time_ns) {
-            Some(time_ns) if time_ns == segment.time_ns => self.follow(segment, sink),
-            Some(time_ns) => self.follow(&Segment { time_ns, ..*segment }, sink),
+            Some(time_ns) if time_ns == segment.time_ns => self.take(segment, sink),
+            Some(time_ns) => self.take(&Segment { time_ns, ..*segment }, sink),
             None => self.push_odd(segment, sink),
+        }
+    }
+
+    /// Follows the segment: at once where few connections are open, whose state is near.
+    #[inline]
+    fn take(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        if self.live < MANY {
+            self.catch_up(sink);
+            self.follow(segment, sink);
+        } else {
+            self.look_ahead(segment, sink);
+        }
+    }
+
+    /// Asks for what this segment and those before it will need next, and follows the one that has waited longest.
+    #[inline(never)]
+    fn look_ahead(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        let hash = self.seed.of(segment);
+        self.index.prefetch(hash);
+        let oldest = self.ahead.push(segment, hash);
+        if let Some(waiting) = self.ahead.back(ahead::PLACE) {
+            // some connection of this hash: whether it is the segment's shows when it is followed
+            if let Some(slot) = self.index.find(waiting.hash, |_| true) {
+                waiting.slot = slot;
+                prefetch(&self.slots[slot as usize]);
+            }
+        }
+        if let Some(waiting) = self.ahead.back(ahead::CONNECTION) {
+            if let Some(connection) = self.slots.get(waiting.slot as usize).and_then(Slot::live) {
+                prefetch(connection);
+            }
+        }
+        if let Some(waiting) = self.ahead.back(ahead::FLOW) {
+            if let Some(connection) = self.slots.get(waiting.slot as usize).and_then(Slot::live) {
+                connection.prefetch(&waiting.segment);
+            }
+        }
+        if let Some(waiting) = oldest {
+            self.latest = waiting.slot;
+            self.follow(&waiting.segment, sink);
+        }
+    }
+
+    /// Follows what waits.
+    #[inline]
+    fn catch_up(&mut self, sink: &mut impl Sink) {
+        while let Some(waiting) = self.ahead.pop() {
+            self.follow(&waiting.segment, sink);
         }
     }
 
     /// A segment whose time cannot be taken as it is, or waits for others.
     #[cold]
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        self.catch_up(sink);
         let slot = self.find(segment);
         let ahead_ns = slot.and_then(|slot| self.connection(slot)?.ahead_ns(segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
@@ -437,13 +490,12 @@ impl Tracker {
         if segment.around == 0 && self.arounds.is_empty() {
             return None;
         }
-        let waits = |entry: &Entry| self.connection(entry.slot).is_some_and(|c| c.lacks(segment));
+        let waits = |slot: u32| self.connection(slot).is_some_and(|c| c.lacks(segment));
         let slot = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
             let hash = self
                 .seed
                 .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
-            let same = |entry: &Entry| entry.hash == hash && waits(entry);
-            self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
+            self.index.find(hash, waits)
         })?;
         self.slots[slot as usize].live_mut()?.alias = Some(segment.around);
         self.enter(slot, segment);
@@ -452,15 +504,7 @@ impl Tracker {
 
     /// The table's entry under the segment's name.
     fn enter(&mut self, slot: u32, segment: &Segment) {
-        let hash = self.seed.hash(
-            (segment.src, segment.sport),
-            (segment.dst, segment.dport),
-            segment.around,
-        );
-        self.index
-            .insert_unique(Entry::spread(hash), Entry { hash, slot }, |entry| {
-                Entry::spread(entry.hash)
-            });
+        self.index.insert(self.seed.of(segment), slot);
     }
 
     /// Slot of the segment's connection.
@@ -470,13 +514,7 @@ impl Tracker {
         if joins(self.latest) {
             return Some(self.latest);
         }
-        let hash = self.seed.hash(
-            (segment.src, segment.sport),
-            (segment.dst, segment.dport),
-            segment.around,
-        );
-        let same = |entry: &Entry| entry.hash == hash && joins(entry.slot);
-        self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
+        self.index.find(self.seed.of(segment), joins)
     }
 
     fn open(&mut self, segment: &Segment) -> u32 {
@@ -532,9 +570,7 @@ impl Tracker {
             .flatten()
         {
             let hash = self.seed.hash(a, b, around);
-            if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
-                entry.remove();
-            }
+            self.index.remove(hash, slot);
         }
         self.free.push(slot);
     }
@@ -619,6 +655,7 @@ impl Tracker {
 
     /// Settles and gives out everything that is still open; the tracker is empty after it.
     pub fn finish(&mut self, sink: &mut impl Sink) {
+        self.catch_up(sink);
         self.clock.end();
         for segment in self.clock.release() {
             self.follow(&segment, sink);
