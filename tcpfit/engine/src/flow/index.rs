@@ -44,17 +44,19 @@ impl Index {
         prefetch(&self.entries[hash as usize & self.mask()]);
     }
 
-    /// The first slot under the hash that is `wanted`.
+    /// What `known` makes of the first slot under the hash that it knows.
     #[inline]
-    pub fn find(&self, hash: u32, mut wanted: impl FnMut(u32) -> bool) -> Option<u32> {
+    pub fn find<T>(&self, hash: u32, mut known: impl FnMut(u32) -> Option<T>) -> Option<T> {
         let mut at = hash as usize & self.mask();
         loop {
             let entry = self.entries[at];
             if entry.slot == EMPTY {
                 return None;
             }
-            if entry.hash == hash && wanted(entry.slot) {
-                return Some(entry.slot);
+            if entry.hash == hash {
+                if let Some(found) = known(entry.slot) {
+                    return Some(found);
+                }
             }
             at = (at + 1) & self.mask();
         }
@@ -137,11 +139,11 @@ mod tests {
                 let (hash, slot) = kept.swap_remove(chance(kept.len() as u64) as usize);
                 index.remove(hash, slot);
                 index.remove(hash, slot);
-                assert_eq!(None, index.find(hash, |found| found == slot));
+                assert_eq!(None, index.find(hash, |found| (found == slot).then_some(found)));
             }
         }
         for &(hash, slot) in &kept {
-            assert_eq!(Some(slot), index.find(hash, |found| found == slot));
+            assert_eq!(Some(slot), index.find(hash, |found| (found == slot).then_some(found)));
         }
         assert_eq!(kept.len(), index.taken);
     }

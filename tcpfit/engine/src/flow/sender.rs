@@ -333,7 +333,9 @@ impl Sender {
         }
         self.last_sent_ns = sent.time_ns;
         let flight = self.flight();
-        self.totals.flight_max = self.totals.flight_max.max(flight);
+        if flight > self.totals.flight_max {
+            self.totals.flight_max = flight;
+        }
         if !self.one_way {
             self.bound_window(sent);
             self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);

@@ -152,12 +152,13 @@ impl Slot {
         }
     }
 
+    /// The end that sent the segment, if it is of this connection.
     #[inline]
-    fn joins(&self, segment: &Segment) -> bool {
+    fn sender(&self, segment: &Segment) -> Option<usize> {
         match self {
-            Self::Live(connection) => connection.joins(segment),
-            Self::Past(past) => past.joins(segment),
-            Self::Free => false,
+            Self::Live(connection) => connection.sender(segment),
+            Self::Past(past) => past.sender(segment),
+            Self::Free => None,
         }
     }
 }
@@ -182,19 +183,15 @@ impl Past {
     }
 
     #[cold]
-    fn end_of(&self, segment: &Segment) -> Option<usize> {
+    fn sender(&self, segment: &Segment) -> Option<usize> {
         let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
         let end = (0..2).find(|&end| self.ends[end] == src && self.ends[1 - end] == dst)?;
         self.arounds.contains(&segment.around).then_some(end)
     }
 
-    fn joins(&self, segment: &Segment) -> bool {
-        self.end_of(segment).is_some()
-    }
-
     /// The segment is a SYN that opens another connection: another initial sequence number.
     fn is_reused_by(&self, segment: &Segment) -> bool {
-        let isn = self.end_of(segment).and_then(|end| self.isns[end]);
+        let isn = self.sender(segment).and_then(|end| self.isns[end]);
         segment.has(flags::SYN) && !segment.has(flags::ACK) && isn != Some(segment.seq)
     }
 }
@@ -328,7 +325,7 @@ impl Tracker {
         let oldest = self.ahead.push(segment, hash);
         if let Some(waiting) = self.ahead.back(ahead::PLACE) {
             // some connection of this hash: whether it is the segment's shows when it is followed
-            if let Some(slot) = self.index.find(waiting.hash, |_| true) {
+            if let Some(slot) = self.index.find(waiting.hash, Some) {
                 waiting.slot = slot;
                 prefetch(&self.slots[slot as usize]);
             }
@@ -361,8 +358,8 @@ impl Tracker {
     #[cold]
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
         self.catch_up(sink);
-        let slot = self.find(segment);
-        let ahead_ns = slot.and_then(|slot| self.connection(slot)?.ahead_ns(segment));
+        let found = self.find(segment);
+        let ahead_ns = found.and_then(|(slot, _)| self.connection(slot)?.ahead_ns(segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
                 self.follow(&segment, sink);
@@ -397,18 +394,18 @@ impl Tracker {
             self.on_time(now_ns, sink);
         }
         let handshake = segment.has(flags::SYN);
-        let slot = match self.find(segment) {
-            Some(slot) if !handshake || !self.is_reused(slot, segment) => slot,
-            Some(slot) => {
+        let (slot, end) = match self.find(segment) {
+            Some((slot, end)) if !handshake || !self.is_reused(slot, segment) => (slot, end),
+            Some((slot, _)) => {
                 self.settle(slot, sink);
                 self.remove(slot);
-                self.open(segment)
+                (self.open(segment), 0)
             }
             None => self.other_way(segment).unwrap_or_else(|| {
                 if self.live >= self.max_flows {
                     self.make_room(sink);
                 }
-                self.open(segment)
+                (self.open(segment), 0)
             }),
         };
         self.latest = slot;
@@ -419,7 +416,6 @@ impl Tracker {
             let hosts = &self.hosts;
             connection.hint(|address| hosts.get(address).is_some_and(|host| host.local > 0));
         }
-        let end = connection.end_of(segment);
         if let (Some(number), Some(id)) = (connection.hosts[end], segment.ip_id.filter(|&id| id != 0)) {
             if self.hosts.list[number as usize].shares_counter(connection.number, id) {
                 connection.share_counter(end);
@@ -486,12 +482,12 @@ impl Tracker {
 
     /// A connection whose other direction comes through another VLAN or tunnel: switches tag, and paths encapsulate, one
     /// way only. It has not seen this direction yet.
-    fn other_way(&mut self, segment: &Segment) -> Option<u32> {
+    fn other_way(&mut self, segment: &Segment) -> Option<(u32, usize)> {
         if segment.around == 0 && self.arounds.is_empty() {
             return None;
         }
-        let waits = |slot: u32| self.connection(slot).is_some_and(|c| c.lacks(segment));
-        let slot = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
+        let waits = |slot: u32| Some((slot, self.connection(slot)?.lacks(segment)?));
+        let (slot, end) = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
             let hash = self
                 .seed
                 .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
@@ -499,7 +495,7 @@ impl Tracker {
         })?;
         self.slots[slot as usize].live_mut()?.alias = Some(segment.around);
         self.enter(slot, segment);
-        Some(slot)
+        Some((slot, end))
     }
 
     /// The table's entry under the segment's name.
@@ -507,14 +503,14 @@ impl Tracker {
         self.index.insert(self.seed.of(segment), slot);
     }
 
-    /// Slot of the segment's connection.
+    /// Slot of the segment's connection, and the end that sent the segment.
     #[inline]
-    fn find(&self, segment: &Segment) -> Option<u32> {
-        let joins = |slot: u32| self.slots.get(slot as usize).is_some_and(|slot| slot.joins(segment));
-        if joins(self.latest) {
-            return Some(self.latest);
-        }
-        self.index.find(self.seed.of(segment), joins)
+    fn find(&self, segment: &Segment) -> Option<(u32, usize)> {
+        let at = |slot: u32| {
+            let end = self.slots.get(slot as usize)?.sender(segment)?;
+            Some((slot, end))
+        };
+        at(self.latest).or_else(|| self.index.find(self.seed.of(segment), at))
     }
 
     fn open(&mut self, segment: &Segment) -> u32 {
