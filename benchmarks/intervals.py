@@ -19,12 +19,13 @@ from typing import Any
 import numpy as np
 import polars as pl
 from loss_process import PROCESSES, Flows, Process, simulate
+from scipy import special
 
 import tcpfit
 from tcpfit import engine, parameters
 from tcpfit.analysis import AtomicFile
 from tcpfit.parameters import loss_rate
-from tcpfit.parameters.intervals import Z95, Estimate
+from tcpfit.parameters.intervals import Z95, Estimate, binomial_interval
 from tcpfit.schema import polars_schema
 
 RATES: Mapping[str, Callable[[Any], Estimate]] = {"p": loss_rate.p, "q_tilde": loss_rate.q_tilde}
@@ -33,6 +34,7 @@ EVENTS = (3, 5, 10, 30, 100, 300, 1000)
 ENDS = ("sender", "receiver")
 MISSED = (0.002, 0.01, 0.05)
 RUN = 10  # packets that the capture misses in a row
+SEVERAL = 5  # loss events of a flow that is no choice of unlucky ones
 SEEDS = 3
 ENOUGH = 3  # loss events of a flow whose capture is thinned
 SAME = ["src", "dst", "src_port", "dst_port"]
@@ -150,6 +152,16 @@ class Scenario:
         settings = [f"{key}={value:g}" for key, value in forward.items() if key != "delay_us" and value]
         return f"RTT {self.truth['summary']['base_rtt_ms']:g} ms, {', '.join(settings)}"
 
+    @property
+    def dropped(self) -> tuple[int, int]:
+        """Data packets that the path dropped, and those that it saw."""
+        return self.truth["summary"]["data_pkts_dropped"], self.truth["summary"]["data_pkts_sent"]
+
+    @property
+    def one_by_one(self) -> bool:
+        """Whether the path was programmed to lose packets independently."""
+        return bool(self.truth["parameters"]["fwd"].get("loss"))
+
     def capture(self, end: str) -> Path | None:
         """The capture taken at one end."""
         return next(iter(sorted(self.folder.glob(f"{end}.pcap*"))), None)
@@ -257,9 +269,10 @@ def hits(runs: Iterable[Scenario], rate: str, truth: float) -> Iterator[bool]:
 
 
 def programmed(found: list[Scenario]) -> str:
-    """The table of traces whose rate of loss is known from the path's settings."""
-    rows = []
-    for few, least, most in (("1 to 4", 1, 4), ("5 or more", 5, sys.maxsize)):
+    """The table of traces whose rate of loss is known from the path's settings, and of those that it is not held in."""
+    rows, outside = [], []
+    runs: dict[str, tuple[Scenario, bool]] = {}  # of flows with several events
+    for few, least, most in (("1 to 4", 1, 4), ("5 or more", SEVERAL, sys.maxsize)):
         hit, flows = 0, 0
         names = set()
         for scenario in found:
@@ -269,8 +282,13 @@ def programmed(found: list[Scenario]) -> str:
                     continue
                 table = table.filter(pl.col("loss_events").is_between(least, most))
                 within = (pl.col("q_tilde_low") <= scenario.q_tilde) & (pl.col("q_tilde_high") >= scenario.q_tilde)
-                hit, flows = hit + int(table.select(within.sum()).item()), flows + table.height
+                missed = table.filter(~within)
+                hit, flows = hit + table.height - missed.height, flows + table.height
                 names |= {scenario.name} if table.height else set()
+                if least == SEVERAL and table.height:
+                    held = runs[scenario.name][1] if scenario.name in runs else True
+                    runs[scenario.name] = scenario, held and missed.is_empty()
+                    outside += [_outside(scenario, end, row) for row in missed.iter_rows(named=True)]
         rows.append(f"| {few} | {len(names)} | {flows} | {100 * hit / max(flows, 1):.1f} % |")
     return f"""
 ## Traces: the programmed rate
@@ -282,6 +300,41 @@ are a choice of the unlucky ones.
 | loss events in the flow | scenarios | flows | interval holds the programmed rate |
 | --- | --- | --- | --- |
 {chr(10).join(rows)}
+{_chance(runs.values(), outside) if outside else ""}"""
+
+
+def _outside(scenario: Scenario, end: str, row: dict[str, Any]) -> str:
+    """A line of the table of flows whose interval does not hold the programmed rate."""
+    dropped, sent = scenario.dropped
+    chance = ""
+    if scenario.one_by_one:
+        tails = special.bdtr(dropped, sent, scenario.q_tilde), special.bdtrc(dropped - 1, sent, scenario.q_tilde)
+        chance = f"{min(1.0, 2 * min(tails)):.3f}"
+    return (
+        f"| {scenario.name} | {end} | {row['loss_events']} | {scenario.q_tilde:.5f} | {dropped} of {sent}: "
+        f"{dropped / sent:.5f} | {row['q_tilde_low']:.5f} to {row['q_tilde_high']:.5f} | {chance} |"
+    )
+
+
+def _chance(runs: Iterable[tuple[Scenario, bool]], outside: list[str]) -> str:
+    """How likely it is that so few runs hold the rate, how many would by the path's own count, and which do not."""
+    held = [own for _, own in runs]
+    alone = [scenario for scenario, _ in runs if scenario.one_by_one]
+    dropped, sent = np.array([each.dropped for each in alone], np.float64).reshape(-1, 2).T
+    low, high = binomial_interval(dropped, sent)
+    rate = np.array([each.q_tilde for each in alone])
+    few = 100 * special.bdtr(sum(held), len(held), 0.95)
+    exact = int(((low <= rate) & (rate <= high)).sum())
+    return f"""
+Both captures of a run share its luck: flows with 5 or more events are {len(held)} trials. In {sum(held)} of them the
+rate is held; were it held with a probability of 95 %, chance would give as few in {few:.0f} of 100 sets of that size.
+Of the {len(alone)} runs whose path lost packets one by one, {exact} hold the rate in the exact interval (Clopper and
+Pearson) of the share that the path itself counted. That one takes for granted that losses are independent; tcpfit
+measures whether they are. The flows that do not hold it:
+
+| scenario | capture | loss events | programmed | the path dropped | interval | chance of a share as far off |
+| --- | --- | --- | --- | --- | --- | --- |
+{chr(10).join(outside)}
 """
 
 

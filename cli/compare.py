@@ -8,7 +8,7 @@ import click
 
 from . import options
 from .errors import complain
-from .reading import Work, read
+from .reading import Work, read, under
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -24,7 +24,16 @@ if TYPE_CHECKING:
 @options.form("table", "json", "csv")
 @click.option("--all", "every", is_flag=True, help="Show every differing packet of every flow in the table.")
 @options.vantage
-def compare(capture: str, against: str, flows: tuple[int, ...], form: str, every: bool, vantage: str | None) -> int:
+@options.anonymity
+def compare(
+    capture: str,
+    against: str,
+    flows: tuple[int, ...],
+    form: str,
+    every: bool,
+    vantage: str | None,
+    key: bytes | None,
+) -> int:
     """Compare the labels of a capture with tshark's (tcp.analysis), packet by packet, and say why they differ.
 
     \b
@@ -42,7 +51,8 @@ def compare(capture: str, against: str, flows: tuple[int, ...], form: str, every
         check(capture)  # say so before the analysis, not after it
         analysis = read(capture, options.Source(vantage=vantage))
         chosen = analysis.select(flows or None)
-        _print(run(analysis, capture, flows=flows or None), chosen, form, every)
+        comparison = run(analysis, capture, flows=flows or None)  # by addresses, which tshark's output has too
+        _print(comparison, under(key, chosen), form, every)
     return work.status
 
 

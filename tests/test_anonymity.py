@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -96,6 +97,9 @@ OUTPUTS = [
     ["plot", "time-sequence", "CAPTURE", "-o", "OUT.json"],
     ["report", "CAPTURE", "-o", "OUT.html"],
     ["pool", "CAPTURE", "--format", "json"],
+    ["compare", "CAPTURE"],
+    ["compare", "CAPTURE", "--format", "json"],
+    ["compare", "CAPTURE", "--format", "csv"],
 ]
 
 
@@ -103,6 +107,8 @@ OUTPUTS = [
 def test_no_output_shows_an_address(tmp_path, arguments):
     if arguments[0] in ("plot", "report"):
         pytest.importorskip("altair")
+    if arguments[0] == "compare" and shutil.which("tshark") is None:
+        pytest.skip("tshark is not installed: nothing to compare with")
     key = tmp_path / "key"
     key.write_bytes(KEY)
     run = tcpfit(*(TIMEOUTS if each == "CAPTURE" else each for each in arguments), "--anonymize-key", key, cwd=tmp_path)

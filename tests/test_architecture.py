@@ -175,3 +175,14 @@ def test_the_command_starts_no_threads_of_numpy_unless_asked_to():
     said = command("--version") + "import os; print(os.environ['OPENBLAS_NUM_THREADS'])"
     assert "1" == output(f"import os; os.environ.pop('OPENBLAS_NUM_THREADS', None)\n{said}").strip()
     assert "7" == output(said, OPENBLAS_NUM_THREADS="7").strip()
+
+
+def test_unsafe_code_is_where_it_is_named() -> None:
+    source = ROOT / "tcpfit/engine/src"
+    assert "#![deny(unsafe_code)]" in (source / "lib.rs").read_text()
+    blocks = {
+        str(path.relative_to(source)): path.read_text().count("unsafe {")
+        for path in sorted(source.rglob("*.rs"))
+        if "allow(unsafe_code)" in path.read_text()
+    }
+    assert {"prefetch.rs": 1, "python.rs": 1} == blocks

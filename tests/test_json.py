@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 import tcpfit
 from tcpfit.models import catalogue
-from tcpfit.report import contract
+from tcpfit.report import contract, encoding
 from tcpfit.schema import polars_schema
 
 NUMBER = (int, float, type(None))
@@ -223,6 +223,27 @@ def test_nan_becomes_null():
     assert [None, None, 1.0] == [row["value"] for row in contract.rows(table)]
 
 
+COLUMNS = {
+    "float": (pl.Float64(), st.none() | st.floats(-1e-3, 1e-3) | st.floats()),
+    "count": (pl.UInt32(), st.none() | st.integers(0, 2**32 - 1)),
+    "flag": (pl.Boolean(), st.none() | st.booleans()),
+    "text": (pl.String(), st.none() | st.text('"\\/\n\0aµ€😀', max_size=5)),
+    "texts": (pl.List(pl.String()), st.none() | st.lists(st.sampled_from(["", 'a "b"', "µ\n"]), max_size=3)),
+}
+
+
+@given(st.lists(st.tuples(*(values for _, values in COLUMNS.values())), max_size=8))
+def test_rows_as_text_are_the_rows(rows):
+    table = pl.DataFrame(rows, schema={name: dtype for name, (dtype, _) in COLUMNS.items()}, orient="row")
+    dicts = [contract.finite(dict(zip(COLUMNS, row, strict=True))) for row in rows]
+    assert [contract.dumps(row) for row in dicts] == encoding.objects(table).to_list()
+
+
+def test_text_of_a_flow_is_what_python_would_write(analysis):
+    texts = list(contract.flow_texts(analysis))
+    assert [contract.dumps(flow) for flow in contract.flow_facts(analysis)] == texts
+
+
 def timeouts(backoffs: list[int]) -> pl.DataFrame:
     schema = polars_schema("events")
     rows = [
@@ -270,7 +291,7 @@ def test_capture_that_fails_leaves_nothing_in_the_document(analysis, monkeypatch
     document = contract.Document(io.StringIO())
     document.add(analysis)
     with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
-        patched.setattr(contract, "flow_facts", lambda _: ({"id": 1 // n} for n in (1, 0)))
+        patched.setattr(contract, "flow_texts", lambda _: (str(1 // n) for n in (1, 0)))
         document.add(analysis)
     assert analysis.to_dict() == json.loads("".join(document.close()))
 

@@ -94,6 +94,21 @@ def test_more_than_is_held_of_data_without_acks(tmp_path: Path) -> None:
     assert [(66_002, 6_600_000, 2, 1)] == flows.rows()
 
 
+@pytest.mark.parametrize("place, kind", [("sender", "loss"), ("receiver", "spurious")])
+def test_a_segment_sent_200_times(place: str, kind: str, tmp_path: Path) -> None:
+    """Fewer of its transmissions are kept; each but the last was lost, or each but the first arrived for nothing."""
+    ends, there_ns = ("10.0.0.1", "10.0.0.2"), 10_000_000 if place == "sender" else 10_000
+    hello = [(0, tcp(*ends, 1, 2, 0, 0, SYN)), (there_ns, tcp(*ends[::-1], 2, 1, 0, 1, SYN | ACK))]
+    sent = [(n * 10**8, tcp(*ends, 1, 2, 1, 1, ACK, payload=500, ip_id=n)) for n in range(1, 201)]
+    hello.append((10_010_000, tcp(*ends, 1, 2, 1, 1, ACK)))
+    packets = [Packet(captures.START_NS + time_ns, data, len(data)) for time_ns, data in [*hello, *sent]]
+    found = analysis.analyze(write(tmp_path / "a.pcap", packets))
+    assert [place] == found.flows["vantage"].to_list()
+    assert 199 == found.flows["lost_segments" if kind == "loss" else "spurious_retransmissions"].item()
+    frames = found.events.filter(kind=kind)["frame"].to_list()
+    assert list(range(4, 203) if kind == "loss" else range(5, 204)) == frames
+
+
 @pytest.mark.parametrize("name", ["max_flows", "max_memory"])
 @pytest.mark.parametrize("value", [0, -1, 2**63])
 def test_bounds_that_make_no_sense(name: str, value: int, tmp_path: Path) -> None:

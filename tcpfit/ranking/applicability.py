@@ -8,7 +8,7 @@ reported as `weakened`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import polars as pl
@@ -29,8 +29,7 @@ CONFIDENT = 0.5
 RESTART = 2.0  # segments: the window Tahoe starts again from, and one more
 
 
-@dataclass(frozen=True)
-class Facts:
+class Facts(NamedTuple):
     """What the checks look at, of one flow's steady part; a number that cannot be had is None."""
 
     rounds: float
@@ -224,8 +223,7 @@ CHECKS: Mapping[str, Check] = {
 
 def check_all(facts: Facts) -> dict[str, str]:
     """The assumptions that fail on a flow, with their sentences."""
-    found = {name: check(facts) for name, check in CHECKS.items()}
-    return {name: text for name, text in found.items() if text is not None}
+    return {name: text for name, check in CHECKS.items() if (text := check(facts)) is not None}
 
 
 def table(failed: Sequence[Mapping[str, str]]) -> pl.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -74,23 +75,49 @@ def rank(
         ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
     path = bottleneck(evidence, part)
     found = _facts(evidence, total, whole, value, low, high, family, path)
-    failed = applicability.table([applicability.check_all(facts) for facts in found])
+    failed = _Distinct.of(found)
     judged = [_fit(model, evidence, cut, total, whole, value, ends, failed) for model in chosen.values()]
     for model, parameter in free:
         judged.append(_fit(model, evidence, cut, total, whole, value, ends, failed, parameter))
-    judged += _baselines(evidence, part, cut, total, whole, failed)
+    judged += _baselines(evidence, part, cut, total, whole)
     return _tables(evidence, cut, total, judged, per_block)
+
+
+@dataclass(frozen=True)
+class _Distinct:
+    """A table of which many flows share a row: the rows that differ, and which of them each flow has."""
+
+    rows: pl.DataFrame
+    row: Ints
+
+    @classmethod
+    def of(cls, flows: Sequence[applicability.Facts]) -> _Distinct:
+        """The assumptions that fail on the flows (`applicability.table`)."""
+        number: dict[tuple[tuple[str, str], ...], int] = {}
+        row = [number.setdefault(tuple(applicability.check_all(facts).items()), len(number)) for facts in flows]
+        return cls(applicability.table([dict(failed) for failed in number]), np.array(row, dtype=np.int64))
+
+    def split(self, *conditions: NDArray[Any]) -> tuple[pl.DataFrame, list[NDArray[Any]], Ints]:
+        """Rows for flows that differ in these conditions (of each flow) too; the conditions of each of these rows, and
+        which of them each flow has."""
+        key = self.row
+        for condition in conditions:
+            _, code = np.unique(condition, return_inverse=True)
+            _, key = np.unique(key * len(key) + code, return_inverse=True)
+        _, first, row = np.unique(key, return_index=True, return_inverse=True)
+        return self.rows[self.row[first]], [condition[first] for condition in conditions], row
 
 
 class _Fit:
     """One model on all flows: arrays over the flows, and residuals over the blocks; `judged` as `applicability.judge`
     has it."""
 
-    def __init__(self, name: str, baseline: bool, flows: int, judged: pl.DataFrame) -> None:
-        self.name, self.baseline, self.judged = name, baseline, judged
+    def __init__(self, name: str, baseline: bool, flows: int) -> None:
+        self.name, self.baseline = name, baseline
         nan = np.full(flows, np.nan)
         self.predicted_bps, self.predicted_time, self.ratio, self.low, self.high = nan, nan, nan, nan, nan
         self.residuals = np.zeros(0)
+        self.judged: _Distinct
 
 
 def _fit(
@@ -101,11 +128,11 @@ def _fit(
     whole: Mapping[str, Floats],
     value: Mapping[str, Floats],
     ends: list[dict[str, Floats]],
-    failed: pl.DataFrame,
+    failed: _Distinct,
     free: str | None = None,
 ) -> _Fit:
     """One model's row of every flow; `free` is the parameter that is fitted on the flow's blocks."""
-    fit = _Fit(model.name, False, len(evidence), applicability.judge(model, failed))
+    fit = _Fit(model.name, False, len(evidence))
     fitted = None
     if free is not None:
         fitted, column = fitting.fit(model, free, cut, value), fitting.column_of(model, free)
@@ -130,17 +157,36 @@ def _fit(
             fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
             fit.residuals = residuals.held_out(model, cut, value) if fitted is None else fitted.residuals
     fit.low, fit.high = fit.ratio + below, fit.ratio + above
-    lacking = missing(model, whole)
-    said = [_where(gone, f"the flow does not show {name}, which it needs") for name, gone in lacking.items()]
-    outside = np.isnan(predicted) & ~np.any([*lacking.values(), np.zeros(len(evidence), np.bool_)], axis=0)
+    fit.judged = _judged(model, failed, missing(model, whole), predicted, free, fitted, cut)
+    return fit
+
+
+def _judged(
+    model: Model,
+    failed: _Distinct,
+    lacking: Mapping[str, NDArray[np.bool_]],
+    predicted: Floats,
+    free: str | None,
+    fitted: fitting.Fitted | None,
+    cut: Blocks,
+) -> _Distinct:
+    """Whether the model applies: its assumptions and its parameters, with the reasons."""
+    outside = np.isnan(predicted) & ~np.any([*lacking.values(), np.zeros(len(predicted), np.bool_)], axis=0)
+    said: list[NDArray[Any]] = []
     if fitted is not None:
         number, outside = cut.count(), outside & np.isfinite(fitted.value)
-        said.append(pl.lit(pl.Series([_said_of_fit(fitted, i, free or "", n) for i, n in enumerate(number.tolist())])))
-    said.append(_where(outside, "the parameters are outside the model's domain"))
-    fit.judged = fit.judged.with_columns(
-        pl.col("applicable") & pl.Series(np.isfinite(predicted)), pl.concat_list("reasons", *said).list.drop_nulls()
+        said.append(np.array([_said_of_fit(fitted, i, free or "", n) for i, n in enumerate(number.tolist())]))
+    rows, (known, outside, *conditions), row = failed.split(np.isfinite(predicted), outside, *lacking.values(), *said)
+    reasons = [
+        _where(gone, f"the flow does not show {name}, which it needs")
+        for name, gone in zip(lacking, conditions, strict=False)
+    ]
+    reasons += [pl.lit(pl.Series(sentences)) for sentences in conditions[len(lacking) :]]
+    reasons.append(_where(outside, "the parameters are outside the model's domain"))
+    rows = applicability.judge(model, rows).with_columns(
+        pl.col("applicable") & pl.Series(known), pl.concat_list("reasons", *reasons).list.drop_nulls()
     )
-    return fit
+    return _Distinct(rows, row)
 
 
 def _where(condition: NDArray[np.bool_], sentence: str) -> pl.Expr:
@@ -155,9 +201,7 @@ def _said_of_fit(fitted: fitting.Fitted, i: int, parameter: str, blocks: int) ->
     return f"fitted: {parameter} = {fitted.value[i]:.3g} on {blocks} blocks{bound}"
 
 
-def _baselines(
-    evidence: Evidence, part: Steady, cut: Blocks, total: Floats, whole: Mapping[str, Floats], failed: pl.DataFrame
-) -> list[_Fit]:
+def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, whole: Mapping[str, Floats]) -> list[_Fit]:
     """The mean of the other blocks, and min(W/RTT, capacity)."""
     flows, smss = len(evidence), evidence.column("smss_bytes")
     observed = residuals.rate(total, "goodput")
@@ -175,9 +219,10 @@ def _baselines(
         ("mean-of-blocks", observed, residuals.held_out_mean(cut)),
         ("window-or-capacity", limit, residuals.held_out_limit(limit, cut)),
     ):
-        said = {"failed": pl.lit([], TEXTS), "weakened": pl.lit([], TEXTS), "reasons": pl.lit([BASELINES[name]])}
-        judged = failed.with_columns(applicable=pl.lit(False), **said).select("applicable", *said)
-        fit = _Fit(name, True, flows, judged)
+        fit = _Fit(name, True, flows)
+        said = {"applicable": [False], "failed": [[]], "weakened": [[]], "reasons": [[BASELINES[name]]]}
+        rows = pl.DataFrame(said, schema_overrides={"failed": TEXTS, "weakened": TEXTS})
+        fit.judged = _Distinct(rows, np.zeros(flows, np.int64))
         with np.errstate(divide="ignore", invalid="ignore"):
             fit.predicted_bps = 8 * predicted * smss
             fit.predicted_time = evidence.column("unique_bytes") / (predicted * smss)
@@ -204,8 +249,10 @@ def _tables(
         "log_ratio_high": _stack([fit.high for fit in fits], flows),
         **{name: np.full((flows, size), np.nan) for name in COMPARED},
     }
-    judged = pl.concat([fit.judged for fit in fits])
-    applicable = judged["applicable"].to_numpy().reshape(size, flows).T
+    judged = pl.concat([fit.judged.rows for fit in fits])
+    before = np.cumsum([0, *(fit.judged.rows.height for fit in fits[:-1])])
+    row = _stack([fit.judged.row + rows for fit, rows in zip(fits, before, strict=True)], flows)
+    applicable = judged["applicable"].to_numpy()[row]
     models = np.array([not fit.baseline for fit in fits], dtype=np.bool_)
     usable = applicable & np.isfinite(of_fits["log_ratio"])
     compared = _compared(evidence, cut, [fit.residuals for fit in fits], usable & models)
@@ -218,14 +265,14 @@ def _tables(
         if ranked[i]:
             as_good[i] = comparison.as_good(int(order[i, 0]), of_fits["log_ratio"][i])
             tied[i] = comparison.tied(int(order[i, 0]))
-    ranks = np.arange(1, size + 1)
+    ranks, row = np.arange(1, size + 1), np.take_along_axis(row, order, 1)
     ranking = pl.DataFrame(
         {
             "flow": np.repeat(evidence.flow, size),
             "model": pl.Series([fit.name for fit in fits], dtype=pl.String).gather(order.ravel()),
             "rank": np.where(ranks <= ranked[:, None], ranks, 0).ravel(),
             **{name: np.take_along_axis(array, order, 1).ravel() for name, array in of_fits.items()},
-            **judged.select(pl.all().gather((order * flows + np.arange(flows)[:, None]).ravel())).to_dict(),
+            **judged[row.ravel()].to_dict(),
             "is_model": models[order.ravel()],
             "as_good": np.take_along_axis(as_good, order, 1).ravel(),
             "tied": np.take_along_axis(tied, order, 1).ravel(),
@@ -234,9 +281,11 @@ def _tables(
         pl.when(pl.col("rank") > 0).then(pl.col("rank")),
         *(pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in of_fits),
     )
+    said = judged["reasons"].to_list()
+    reasons = [said[i] for i in row[models[order]].tolist()]
     candidates = ranking.filter("is_model").select(CANDIDATE.values())
     baseline = of_fits["score"][:, [fit.name for fit in fits].index("mean-of-blocks")]
-    verdicts = _verdicts(evidence, cut, total, candidates, baseline, per_block)
+    verdicts = _verdicts(evidence, cut, total, candidates, reasons, baseline, per_block)
     schema = pl.Schema({c.name: c.dtype for c in RANKING})
     return ranking.select(schema.names()).cast(schema), verdicts
 
@@ -266,16 +315,21 @@ CANDIDATE = {
     "high": "log_ratio_high",
     "probability_best": "probability_best",
     "score": "score",
-    "reasons": "reasons",
 }
-"""Columns that the fields of a `Candidate` come from, in its order."""
+"""Columns that the fields of a `Candidate` before its reasons come from, in its order."""
 
 
 def _verdicts(
-    evidence: Evidence, cut: Blocks, total: Floats, candidates: pl.DataFrame, baseline: Floats, per_block: int
+    evidence: Evidence,
+    cut: Blocks,
+    total: Floats,
+    candidates: pl.DataFrame,
+    reasons: list[list[str]],
+    baseline: Floats,
+    per_block: int,
 ) -> pl.DataFrame:
-    """The verdict on every flow; each has as many rows of candidates, best first."""
-    of_all = list(map(Candidate, *(column.to_list() for column in candidates)))
+    """The verdict on every flow; each has as many rows of candidates, best first, each with its reasons."""
+    of_all = list(map(Candidate, *(column.to_list() for column in candidates), reasons))
     size = len(of_all) // max(len(evidence), 1)
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
     rounds, score, missed = total[:, SUMS.index("rounds")].tolist(), _known(baseline), capture_loss(evidence).tolist()

@@ -23,8 +23,11 @@ from tcpfit.diagnosis import facts as diagnosis_facts
 from tcpfit.diagnosis.silences import silences
 from tcpfit.diagnosis.table import of, of_spans
 from tcpfit.parameters import NAMES
+from tcpfit.parameters.table import NAME
 from tcpfit.ranking.short import alone
 from tcpfit.ranking.table import BASELINES
+from tcpfit.report.encoding import dumps as dumps
+from tcpfit.report.encoding import objects
 from tcpfit.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -94,11 +97,6 @@ def capture(analysis: Analysis) -> dict[str, Any]:
     return capture_facts(analysis) | {"flows": list(flow_facts(analysis))}
 
 
-def dumps(value: Any) -> str:
-    """JSON without NaN or infinity."""
-    return json.dumps(value, allow_nan=False)
-
-
 def finite(value: Any) -> Any:
     """The same value with every NaN and infinity as None, so that it can be JSON."""
     if isinstance(value, dict):
@@ -139,15 +137,16 @@ class Document:
     def _pieces(self, analysis: Analysis) -> Iterator[str]:
         facts = dumps(capture_facts(analysis) | {"flows": []})
         yield ("," if self._captures else "") + "\n " + facts.removesuffix("]}")
-        for number, flow in enumerate(flow_facts(analysis)):
-            yield ("," if number else "") + "\n  " + dumps(flow)
+        for number, flow in enumerate(flow_texts(analysis)):
+            yield ("," if number else "") + "\n  " + flow
         yield "\n ]}"
 
 
 def lines(analysis: Analysis) -> Iterator[str]:
     """A line of JSON a flow, each with its capture's path and the schema."""
-    for flow in flow_facts(analysis):
-        yield dumps({"schema": SCHEMA_VERSION, "capture": analysis.path} | flow)
+    start = dumps({"schema": SCHEMA_VERSION, "capture": analysis.path}).removesuffix("}")
+    for flow in flow_texts(analysis):
+        yield f"{start}, {flow.removeprefix('{')}"
 
 
 def capture_facts(analysis: Analysis) -> dict[str, Any]:
@@ -185,16 +184,23 @@ def share(hits: int, trials: int) -> dict[str, float | None]:
 
 
 def flow_facts(analysis: Analysis) -> Iterator[dict[str, Any]]:
-    """FLOW objects, the largest flow first; ranked and described some thousand at a time, to bound the memory."""
+    """FLOW objects, the largest flow first."""
+    return map(json.loads, flow_texts(analysis))
+
+
+def flow_texts(analysis: Analysis) -> Iterator[str]:
+    """FLOW objects as text, the largest flow first; ranked and described some thousand at a time, to bound the
+    memory."""
     numbers = analysis.largest()
     tables = analysis.flows, analysis.events, analysis.rounds
     spans, stalls = account(*tables), silences(*tables)  # the other direction of a flow tells of its pauses
     for start in range(0, len(numbers), FLOWS_AT_A_TIME):
-        yield from _flow_facts(analysis.select(numbers[start : start + FLOWS_AT_A_TIME]), spans, stalls)
+        yield from _flow_texts(analysis.select(numbers[start : start + FLOWS_AT_A_TIME]), spans, stalls)
 
 
-def _flow_facts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -> list[dict[str, Any]]:
-    estimates = _parameters(analysis.parameters)
+def _flow_texts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -> Iterator[str]:
+    """Most of a flow's text is tables, which are text column by column; the rest is an object that they go into."""
+    estimates = _parameters(analysis)
     models = _models(analysis)
     verdicts = {row["flow"]: row for row in rows(analysis.verdicts)}
     series = timeout_sequences(analysis.events)
@@ -203,11 +209,9 @@ def _flow_facts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -
     diagnoses = of_spans(analysis.flows, of(spans, analysis.flows))
     silent = _stalls(of(stalls, analysis.flows))
     flows = {row["flow"]: row for row in rows(analysis.flows)}
-    return [
-        _flow(
+    for number in analysis.largest():
+        flow = _flow(
             flows[number],
-            estimates.get(number, {}),
-            models.get(number, []),
             verdicts.get(number),
             series.get(number, []),
             observed.get(number, {}),
@@ -215,8 +219,11 @@ def _flow_facts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -
             diagnoses[number],
             silent.get(number, []),
         )
-        for number in analysis.largest()
-    ]
+        # no value that is text has a quote without a backslash, so the keys are found and nothing else
+        start, rest = dumps(flow).split('"parameters": null', 1)
+        middle, end = rest.split('"models": null, "baselines": null', 1)
+        ranked, baselines = (", ".join(models[number, baseline]) for baseline in (False, True))
+        yield f'{start}"parameters": {estimates[number]}{middle}"models": [{ranked}], "baselines": [{baselines}]{end}'
 
 
 def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -255,8 +262,6 @@ def timeout_sequences(events: pl.DataFrame) -> dict[int, list[int]]:
 
 def _flow(
     row: dict[str, Any],
-    estimates: dict[str, dict[str, Any]],
-    models: list[dict[str, Any]],
     verdict: dict[str, Any] | None,
     series: list[int],
     observed: dict[str, Any],
@@ -291,10 +296,10 @@ def _flow(
         "congestion_control": {"family": control.get("family", "unknown"), "confidence": control.get("confidence")},
         "counts": {name: row[name] for name in COUNTS} | {"timeout_sequences": series},
         "count_ranges": ranges,
-        "parameters": dict.fromkeys(NAMES, NO_ESTIMATE) | estimates,
+        "parameters": None,
         "observed": {name: observed.get(name) for name in OBSERVED},
-        "models": [model for model in models if model["name"] not in BASELINES],
-        "baselines": [model for model in models if model["name"] in BASELINES],
+        "models": None,
+        "baselines": None,
         "verdict": {
             "state": verdict["state"] if verdict else "insufficient",
             "models": list(verdict["models"] or []) if verdict else [],
@@ -310,9 +315,6 @@ def _flow(
     }
 
 
-NO_ESTIMATE = {"value": None, "low": None, "high": None, "n": 0}
-
-
 def _stalls(table: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
     """Stalls of each flow in order of time."""
     stalls: dict[int, list[dict[str, Any]]] = defaultdict(list)
@@ -321,33 +323,43 @@ def _stalls(table: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
     return stalls
 
 
-def _parameters(table: pl.DataFrame) -> dict[int, dict[str, dict[str, Any]]]:
-    estimates: dict[int, dict[str, dict[str, Any]]] = defaultdict(dict)
-    keys = ("value", "low", "high", "n")
-    for flow, name, *row in values(table.select("flow", "name", *keys)):
-        estimates[flow][name] = dict(zip(keys, row, strict=True))
-    return estimates
+def _parameters(analysis: Analysis) -> dict[int, str]:
+    """The text of each flow's parameters: an object with all that there are."""
+    names = pl.DataFrame({"name": pl.Series(list(NAMES), dtype=NAME)})
+    estimates = analysis.parameters.select("flow", pl.col("name").cast(NAME), "value", "low", "high", "n")
+    table = analysis.flows.select("flow").join(names, how="cross")
+    table = table.join(estimates, on=["flow", "name"], how="left", maintain_order="left")
+    values = objects(table.select("value", "low", "high", pl.col("n").fill_null(0)))
+    items = table.select("flow", item='"' + pl.col("name").cast(pl.String) + '": ' + values)
+    found = items.group_by("flow").agg("{" + pl.col("item").str.join(", ") + "}")
+    return dict(found.iter_rows())
 
 
-def _models(analysis: Analysis) -> dict[int, list[dict[str, Any]]]:
-    """Models of each flow, best rank first, unranked ones last: those of a rate, then of a short flow's time."""
-    models: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    ranking = analysis.ranking.sort(["flow", "rank", "model"], nulls_last=True)
-    keys = ("name", *MODEL)
-    for flow, *row in values(ranking.select("flow", "model", *MODEL)):
-        models[flow].append(dict(zip(keys, row, strict=True)))
-    empty = dict.fromkeys(keys)
-    for flow, name, lasted, time in values(alone(analysis).sort("flow", "model")):
-        models[flow].append(
-            empty
-            | {
-                "name": name,
-                "predicted_time_s": time,
-                "log_ratio": None if time is None else math.log(time / lasted),
-                "applicable": time is not None,
-                "reasons": [OF_TRANSFERS if time is not None else NO_TIME],
-            }
+def _models(analysis: Analysis) -> dict[tuple[int, bool], list[str]]:
+    """The texts of each flow's models (False) and of its baselines (True): objects.
+
+    The best rank comes first and unranked ones last: those of a rate, then those of a short flow's time.
+    """
+    ranked = analysis.ranking.sort(["flow", "rank", "model"], nulls_last=True)
+    says = pl.col("predicted_s").is_finite()
+    times = (
+        alone(analysis)
+        .sort("flow", "model")
+        .select(
+            "flow",
+            "model",
+            predicted_time_s="predicted_s",
+            log_ratio=pl.when(says).then((pl.col("predicted_s") / pl.col("time_s")).log()),
+            applicable=says.fill_null(value=False),
+            reasons=pl.when(says).then(pl.lit([OF_TRANSFERS])).otherwise(pl.lit([NO_TIME])),
         )
+    )
+    table = pl.concat([ranked.select("flow", "model", *MODEL), times], how="diagonal")
+    baseline = table["model"].is_in(list(BASELINES))
+    texts = objects(table.select(pl.col("model").alias("name"), *MODEL))
+    models: dict[tuple[int, bool], list[str]] = defaultdict(list)
+    for flow, kind, text in zip(table["flow"].to_list(), baseline.to_list(), texts.to_list(), strict=True):
+        models[flow, kind].append(text)
     return models
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -46,38 +45,38 @@ def test_every_assumption_of_every_model_has_a_check() -> None:
 def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
     others = {"cubic-growth", "no-fast-recovery", "window-limited", "sack", "reordering", "correlated-loss-in-round"}
     assert others == set(check_all(GOOD))
-    assert {"reno-growth", "cubic-growth"}.isdisjoint(check_all(replace(GOOD, family="unknown", confidence=0.0)))
-    assert "cubic-growth" not in check_all(replace(GOOD, family="cubic", decrease=0.7))
-    assert "no-fast-recovery" not in check_all(replace(GOOD, decrease=1 / 12))
+    assert {"reno-growth", "cubic-growth"}.isdisjoint(check_all(GOOD._replace(family="unknown", confidence=0.0)))
+    assert "cubic-growth" not in check_all(GOOD._replace(family="cubic", decrease=0.7))
+    assert "no-fast-recovery" not in check_all(GOOD._replace(decrease=1 / 12))
 
 
 @pytest.mark.parametrize(
     ("name", "facts", "words"),
     [
-        ("reno-growth", replace(GOOD, family="bbr", decrease=0.95), "kept 0.95 of its size"),
-        ("reno-growth", replace(GOOD, decrease=0.12), "as Tahoe's does"),
-        ("reno-growth", replace(GOOD, family="cubic", decrease=0.7, p=1e-4, rtt=0.2), "CUBIC's window (315 segments)"),
+        ("reno-growth", GOOD._replace(family="bbr", decrease=0.95), "kept 0.95 of its size"),
+        ("reno-growth", GOOD._replace(decrease=0.12), "as Tahoe's does"),
+        ("reno-growth", GOOD._replace(family="cubic", decrease=0.7, p=1e-4, rtt=0.2), "CUBIC's window (315 segments)"),
         ("cubic-growth", GOOD, "kept 0.50 of its size at losses, as Reno does"),
-        ("cubic-growth", replace(GOOD, family="bbr", decrease=0.95), "kept 0.95 of its size at losses, as BBR does"),
+        ("cubic-growth", GOOD._replace(family="bbr", decrease=0.95), "kept 0.95 of its size at losses, as BBR does"),
         ("no-fast-recovery", GOOD, "kept 0.50 of its size at losses, where Tahoe"),
-        ("loss-limited", replace(GOOD, loss_events=0), "no loss event in 500 steady rounds"),
+        ("loss-limited", GOOD._replace(loss_events=0), "no loss event in 500 steady rounds"),
         (
             "loss-limited",
-            replace(GOOD, marks=22, whole_loss_events=8),
+            GOOD._replace(marks=22, whole_loss_events=8),
             "for 22 windows with congestion marks beside 8 loss events",
         ),
-        ("loss-limited", replace(GOOD, limited_share=0.9), "90% of the steady rounds"),
-        ("loss-limited", replace(GOOD, idle_s=50), "50% of the time"),
-        ("loss-limited", replace(GOOD, flatness=0.93, growth=0.8, standing=1.4), "filled its bottleneck"),
-        ("loss-limited", replace(GOOD, flatness=0.76, growth=None, standing=2.0), "stood at 2.0 times its minimum"),
-        ("not-window-limited", replace(GOOD, limited_share=0.3, w_max=20), "30% of the steady rounds"),
-        ("bulk", replace(GOOD, whole_sent=9), "only 9 segments"),
-        ("bulk", replace(GOOD, rounds=0), "never left slow start"),
-        ("no-sack", replace(GOOD, sack=True), "SACK was in use"),
-        ("no-reordering", replace(GOOD, reorder_events=20), "20 reordering events beside 50 loss events"),
-        ("reordering", replace(GOOD, reorder_events=20), "50 loss events outweigh 20"),
-        ("no-timeouts", replace(GOOD, timeouts=10), "10 of 50 loss indications"),
-        ("bernoulli-loss", replace(GOOD, m_low=4.0), "at least 4.0 losses"),
+        ("loss-limited", GOOD._replace(limited_share=0.9), "90% of the steady rounds"),
+        ("loss-limited", GOOD._replace(idle_s=50), "50% of the time"),
+        ("loss-limited", GOOD._replace(flatness=0.93, growth=0.8, standing=1.4), "filled its bottleneck"),
+        ("loss-limited", GOOD._replace(flatness=0.76, growth=None, standing=2.0), "stood at 2.0 times its minimum"),
+        ("not-window-limited", GOOD._replace(limited_share=0.3, w_max=20), "30% of the steady rounds"),
+        ("bulk", GOOD._replace(whole_sent=9), "only 9 segments"),
+        ("bulk", GOOD._replace(rounds=0), "never left slow start"),
+        ("no-sack", GOOD._replace(sack=True), "SACK was in use"),
+        ("no-reordering", GOOD._replace(reorder_events=20), "20 reordering events beside 50 loss events"),
+        ("reordering", GOOD._replace(reorder_events=20), "50 loss events outweigh 20"),
+        ("no-timeouts", GOOD._replace(timeouts=10), "10 of 50 loss indications"),
+        ("bernoulli-loss", GOOD._replace(m_low=4.0), "at least 4.0 losses"),
         ("correlated-loss-in-round", GOOD, "at most 1.3 losses on average, the rest of a round makes 6.5"),
     ],
 )
@@ -95,20 +94,20 @@ def test_losses_do_not_explain_a_sender_that_marks_slowed_down(end: str) -> None
 
 
 def test_few_marks_beside_losses_do_not_matter() -> None:
-    assert "loss-limited" not in check_all(replace(GOOD, marks=5, whole_loss_events=50))
+    assert "loss-limited" not in check_all(GOOD._replace(marks=5, whole_loss_events=50))
 
 
 def test_cubic_in_its_reno_friendly_region_grows_like_reno() -> None:
-    assert CHECKS["reno-growth"](replace(GOOD, family="cubic", decrease=0.7, p=0.02, rtt=0.05)) is None
+    assert CHECKS["reno-growth"](GOOD._replace(family="cubic", decrease=0.7, p=0.02, rtt=0.05)) is None
 
 
 def test_what_is_not_known_does_not_fail() -> None:
-    unknown = replace(GOOD, family="unknown", confidence=0.0, sack=None, m_low=None, m_high=None)
+    unknown = GOOD._replace(family="unknown", confidence=0.0, sack=None, m_low=None, m_high=None)
     assert {"window-limited", "reordering"} == set(check_all(unknown))
 
 
 def test_weak_assumptions_do_not_rule_a_model_out() -> None:
-    judged = judge(catalogue()["pftk-full"], table([check_all(replace(GOOD, sack=True))])).row(0, named=True)
+    judged = judge(catalogue()["pftk-full"], table([check_all(GOOD._replace(sack=True))])).row(0, named=True)
     assert (True, []) == (judged["applicable"], judged["failed"])
     assert "no-sack" in judged["weakened"] and "weakened: SACK was in use" in judged["reasons"]
     assert all(reason.startswith("weakened: ") for reason in judged["reasons"])

@@ -3,8 +3,7 @@
 //! One pass over a capture in blocks; every stage hands a borrowed value to the next and keeps nothing
 //! that it does not need later, so memory is bounded by the live flows and their outstanding data.
 
-// forbidden everywhere but in `python`, which says why at its one block
-#![cfg_attr(not(feature = "python"), forbid(unsafe_code))]
+// denied everywhere but in `python` and `prefetch`, which say why at their one block each
 #![deny(unsafe_code)]
 
 pub mod analysis;
@@ -14,6 +13,7 @@ pub mod events;
 pub mod filter;
 pub mod flow;
 pub mod memory;
+mod prefetch;
 #[cfg(feature = "python")]
 mod python;
 pub mod quality;

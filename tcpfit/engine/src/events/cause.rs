@@ -124,7 +124,7 @@ struct Question {
     copies: usize,
     last: Transmission,
     sacked: bool,
-    /// Segments SACKed above it.
+    /// Segments SACKed above it, counted up to `DUPTHRESH`.
     sacked_above: u32,
     since_ack_s: f64,
     since_sent_s: f64,
@@ -137,14 +137,13 @@ struct Question {
 
 impl Sender {
     fn question(&mut self, sent: &Sent) -> Option<Question> {
-        let range = self.board.cut(sent.left.max(self.una), sent.right);
+        let range = self.board.touch(sent.left.max(self.una), sent.right);
         let unit = self.board.units.get(range.start).filter(|_| !range.is_empty())?;
         let seconds = |from: i64| (sent.time_ns - from) as f64 / 1e9;
         let head = unit.left == self.una;
         let last = *unit.last();
         let sacked_above = if self.sacked > 0 {
-            let above = self.board.units.iter().skip(range.end).filter(|u| u.sacked_ns != 0);
-            above.map(|u| segments(u.right - u.left, self.smss)).sum()
+            self.sacked_from(range.end)
         } else {
             0
         };
@@ -163,6 +162,24 @@ impl Sender {
             clocked: sent.time_ns - self.last_ack_ns <= self.clock_tolerance_ns(),
             last,
         })
+    }
+
+    /// Segments SACKed from the n-th unit on, counted up to `DUPTHRESH`. Each covered range has one at least.
+    fn sacked_from(&self, n: usize) -> u32 {
+        let (Some(covered), Some(unit)) = (&self.covered, self.board.units.get(n)) else {
+            return 0;
+        };
+        let mut count = 0;
+        for (left, right) in covered.above(unit.left).take(DUPTHRESH as usize) {
+            let from = self.board.at_or_after(left.max(unit.left));
+            let units = self.board.units.range(from..).take_while(|u| u.left < right);
+            let sacked = units.filter(|u| u.sacked_ns != 0).take(DUPTHRESH as usize);
+            count += sacked.map(|u| segments(u.right - u.left, self.smss)).sum::<u32>();
+            if count >= DUPTHRESH {
+                break;
+            }
+        }
+        count
     }
 
     /// Labels a resend, moves the episode on and gives out its events.

@@ -31,6 +31,10 @@ const WAIT_LATE_NS: i64 = 1_000_000_000;
 const PATH_COPIES: u32 = 2;
 /// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.
 const PIECES: usize = 64;
+/// Confidence of a fate that the capture shows.
+const SURE: f64 = 0.95;
+/// Confidence of a loss that only the sender's own resends say.
+const GIVEN_UP: f64 = 0.6;
 /// Confidence of a loss that may as well have been a late arrival.
 const DOUBTFUL: f64 = 0.5;
 /// Without ACKs a resend alone says so.
@@ -93,6 +97,10 @@ pub struct Original {
 pub struct Fates {
     flow: u32,
     waiting: VecDeque<Waiting>,
+    /// Of the units that wait: how many came before it, and when it was first sent; only those that no later one undercuts.
+    oldest: VecDeque<(u64, i64)>,
+    /// Units that no longer wait.
+    decided: u64,
     /// Losses whose fate is known, until all earlier ones are known too.
     ledger: BinaryHeap<Reverse<Settled>>,
     pub loss_events: LossEvents,
@@ -146,6 +154,8 @@ impl Fates {
         Self {
             flow,
             waiting: VecDeque::new(),
+            oldest: VecDeque::new(),
+            decided: 0,
             ledger: BinaryHeap::new(),
             loss_events: LossEvents::new(flow),
             pieces: VecDeque::new(),
@@ -193,14 +203,13 @@ impl Fates {
                 w.ack_frame = Some(ack.frame);
             }
         }
-        for n in board.cut(left, right).take(LOOKED_AT) {
-            if let Some(unit) = board.units.get_mut(n).filter(|u| covers(u) && u.resent.is_some()) {
-                resent = true;
-                if unit.sacked_ns == 0 || !behind(unit, unit.sacked_ns) {
-                    unit.dsacks = unit.dsacks.saturating_add(1);
-                }
+        board.cut(left, right);
+        board.resent(left, right, LOOKED_AT, |unit| {
+            resent = true;
+            if unit.sacked_ns == 0 || !behind(unit, unit.sacked_ns) {
+                unit.dsacks = unit.dsacks.saturating_add(1);
             }
-        }
+        });
         self.path_copies += u32::from(!resent);
     }
 
@@ -257,13 +266,16 @@ impl Fates {
         let mine = |w: &&mut Waiting| w.epoch == epoch && w.delivered && w.unit.resent.is_some();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
         let mut left = i64::from(needless) + i64::from(std::mem::take(&mut self.answered));
-        for w in self.waiting.iter_mut().filter(mine) {
+        // they are the last that were delivered
+        let before = |w: &Waiting| w.delivered && w.epoch != epoch;
+        let first = self.waiting.iter().rposition(before).map_or(0, |n| n + 1);
+        for w in self.waiting.range_mut(first..).filter(mine) {
             let beyond = w.filler.map_or(0, |f| w.unit.transmissions() - 1 - f);
             left -= (beyond as u32 * size(w)) as i64;
         }
         // what was acknowledged together with data below it may have been there before; the lowest filled the hole
         for head in [false, true] {
-            for w in self.waiting.iter_mut().filter(mine).filter(|w| w.head == head) {
+            for w in self.waiting.range_mut(first..).filter(mine).filter(|w| w.head == head) {
                 while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
                     w.filler = Some(filler - 1);
                     w.filler_reason = Reason::AckJump;
@@ -316,7 +328,7 @@ impl Fates {
         for t in unit.all().skip(filler + 1).filter(|t| t.seen) {
             self.expect_answer(t.time_ns + least_ns, true);
         }
-        self.waiting.push_back(Waiting {
+        self.wait(Waiting {
             dsacks: u32::from(unit.dsacks),
             unit,
             filler: filler_seen.then_some(filler),
@@ -332,7 +344,7 @@ impl Fates {
 
     /// The flow ended with the unit outstanding, of which there is more to say than that it was sent once.
     pub fn on_undelivered(&mut self, unit: Unit) {
-        self.waiting.push_back(Waiting {
+        self.wait(Waiting {
             delivered_ns: unit.last().time_ns,
             unit,
             filler: None,
@@ -343,6 +355,26 @@ impl Fates {
             head: false,
             epoch: 0,
         });
+    }
+
+    fn wait(&mut self, waiting: Waiting) {
+        let first_ns = waiting.unit.first.time_ns;
+        while self.oldest.back().is_some_and(|&(_, time_ns)| time_ns >= first_ns) {
+            self.oldest.pop_back();
+        }
+        self.oldest
+            .push_back((self.decided + self.waiting.len() as u64, first_ns));
+        self.waiting.push_back(waiting);
+    }
+
+    /// The unit that has waited longest.
+    fn next(&mut self) -> Option<Waiting> {
+        let waiting = self.waiting.pop_front()?;
+        if self.oldest.front().is_some_and(|&(n, _)| n == self.decided) {
+            self.oldest.pop_front();
+        }
+        self.decided += 1;
+        Some(waiting)
     }
 
     /// A waiting transmission, by its order.
@@ -437,16 +469,11 @@ impl Fates {
                 || w.epoch != under_way && w.unit.last().time_ns.max(w.delivered_ns).saturating_add(wait_ns) < now_ns
         };
         while self.waiting.len() > WAITING || self.waiting.front().is_some_and(due) {
-            if let Some(waiting) = self.waiting.pop_front() {
+            if let Some(waiting) = self.next() {
                 self.verdict(&waiting, context, sink);
             }
         }
-        let waiting_ns = self
-            .waiting
-            .iter()
-            .map(|w| w.unit.first.time_ns)
-            .min()
-            .unwrap_or(i64::MAX);
+        let waiting_ns = self.oldest.front().map_or(i64::MAX, |&(_, time_ns)| time_ns);
         let known_ns = open_ns.min(waiting_ns);
         while self
             .ledger
@@ -470,7 +497,7 @@ impl Fates {
         }
         let n = unit.transmissions();
         let mut lost = vec![false; n];
-        let mut confidence = 0.95;
+        let mut confidence = SURE;
         if context.vantage == Vantage::Receiver || unit.all().any(|t| !t.seen) {
             for (k, t) in unit.all().enumerate() {
                 lost[k] = !t.seen;
@@ -503,7 +530,7 @@ impl Fates {
                 for slot in lost.iter_mut().take(n - 1) {
                     *slot = true;
                 }
-                confidence = 0.6;
+                confidence = GIVEN_UP;
             }
         }
         let copies: Vec<&Transmission> = unit.all().collect();
@@ -592,6 +619,62 @@ impl Fates {
                 confidence,
             });
         }
+    }
+
+    /// A resend of which no more is kept. At the receiver what was seen has arrived; elsewhere a segment that had to be
+    /// sent so often again was lost.
+    pub fn give_up(
+        &mut self,
+        (left, right): (u64, u64),
+        old: &Transmission,
+        next: &Transmission,
+        context: &Context,
+        sink: &mut dyn Sink,
+    ) {
+        let arrived = old.seen && context.vantage == Vantage::Receiver;
+        let count = self.of_pieces(old.order, !arrived, right - left, context.smss);
+        if count == 0 {
+            return;
+        }
+        let frame = (old.frame != 0).then_some(old.frame);
+        if arrived {
+            self.spurious += u64::from(count);
+            self.spurious_event(
+                old.time_ns,
+                left,
+                right,
+                frame,
+                None,
+                count,
+                Reason::SeenTwice,
+                SURE,
+                sink,
+            );
+            return;
+        }
+        if !old.seen {
+            self.lost_upstream += u64::from(count);
+        }
+        let unproven = context.one_way && (old.seen || next.tsval == 0 && next.ip_id == 0);
+        self.unproven += if unproven { u64::from(count) } else { 0 };
+        self.ledger.push(Reverse(Settled(Loss {
+            time_ns: old.time_ns,
+            order: old.order,
+            left,
+            right,
+            frame,
+            cause_frame: (next.frame != 0).then_some(next.frame),
+            segments: count,
+            flight: f64::from(old.flight),
+            rtt_s: context.srtt_s,
+            reason: if old.seen { Reason::Resent } else { Reason::IpIdGap },
+            confidence: match (unproven, context.vantage) {
+                (true, _) => UNPROVEN,
+                (false, Vantage::Receiver) => SURE,
+                (false, _) => GIVEN_UP,
+            },
+            by_timeout: next.cause == Reason::Rto,
+        })));
     }
 
     /// Segments that `bytes` more of a transmission make: what was sent as one is one, however it was cut later.

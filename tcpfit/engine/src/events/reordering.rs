@@ -212,11 +212,11 @@ impl Sender {
     }
 
     /// Segments above the unit that earlier ACKs had SACKed, and since when.
-    fn sacked_above(&self, unit: &Unit, ack: &Ack, heard: u64) -> Option<(u32, i64)> {
-        let above = self.board.units.iter().skip(self.board.at_or_after(unit.right));
-        let earlier = above
-            .take_while(|u| u.left < heard)
-            .filter(|u| u.resent.is_none() && u.sacked_ns != 0 && u.sacked_ns < ack.time_ns);
+    fn sacked_above(&mut self, unit: &Unit, ack: &Ack, heard: u64) -> Option<(u32, i64)> {
+        let (from, to) = (self.board.at_or_after(unit.right), self.board.at_or_after(heard));
+        let many = self.board.searchable(to.saturating_sub(from));
+        let above = self.board.units.range(from..from + many);
+        let earlier = above.filter(|u| u.resent.is_none() && u.sacked_ns != 0 && u.sacked_ns < ack.time_ns);
         let (mut count, mut since_ns) = (0, i64::MAX);
         for u in earlier {
             count += segments(u.right - u.left, self.smss);

@@ -11,6 +11,7 @@ use crate::flow::sequence::Unwrap;
 use crate::flow::stamp_clock::StampClock;
 use crate::flow::vantage::{self, Position};
 use crate::flow::window_scale::{self, WindowScale};
+use crate::prefetch::prefetch;
 use crate::rows::{EventRow, Feedback, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 
@@ -187,18 +188,20 @@ impl Connection {
         usize::from(self.ends[0].differs((segment.src, segment.sport)) != 0)
     }
 
-    /// The segment is between the connection's two ends, in the same VLANs and tunnels.
+    /// The end that sent the segment, if it is between the connection's two ends, in the same VLANs and tunnels.
     #[inline]
-    pub fn joins(&self, segment: &Segment) -> bool {
-        (segment.around == self.around || self.alias == Some(segment.around)) && self.is_between(segment)
+    pub fn sender(&self, segment: &Segment) -> Option<usize> {
+        let inside = segment.around == self.around || self.alias == Some(segment.around);
+        self.between(segment).filter(|_| inside)
     }
 
     #[inline]
-    fn is_between(&self, segment: &Segment) -> bool {
+    fn between(&self, segment: &Segment) -> Option<usize> {
         // no branch on the direction: nobody can predict it
         let from = self.end_of(segment);
         let src = self.ends[from].differs((segment.src, segment.sport));
-        src | self.ends[1 - from].differs((segment.dst, segment.dport)) == 0
+        let differs = src | self.ends[1 - from].differs((segment.dst, segment.dport));
+        (differs == 0).then_some(from)
     }
 
     /// The connection has closed: few packets will come, if any, so that what it holds in reserve is given back.
@@ -206,6 +209,15 @@ impl Connection {
         self.lingers = true;
         for flow in self.ends.iter_mut().filter_map(|end| end.direction.as_mut()) {
             flow.sender.shrink();
+        }
+    }
+
+    /// Asks for the flow that the segment is of or, if it has no data, acknowledges.
+    #[inline]
+    pub fn prefetch(&self, segment: &Segment) {
+        let end = self.end_of(segment) ^ usize::from(segment.payload == 0);
+        if let Some(flow) = &self.ends[end].direction {
+            prefetch(&**flow);
         }
     }
 
@@ -230,9 +242,10 @@ impl Connection {
         self.ends.iter().any(begun) || !self.held_back.is_empty()
     }
 
-    /// Nothing of the segment's sender is in the capture yet.
-    pub fn lacks(&self, segment: &Segment) -> bool {
-        self.alias.is_none() && self.is_between(segment) && !self.ends[self.end_of(segment)].seen
+    /// The end that sent the segment, if nothing of it is in the capture yet.
+    pub fn lacks(&self, segment: &Segment) -> Option<usize> {
+        let end = self.between(segment).filter(|_| self.alias.is_none())?;
+        (!self.ends[end].seen).then_some(end)
     }
 
     /// Both ends have said that they are done.
@@ -587,20 +600,17 @@ impl Connection {
     }
 
     /// An ACK for the data of `data_end`.
+    #[inline]
     fn on_ack(&mut self, data_end: usize, segment: &Segment, sink: &mut dyn Sink) {
         let scale = self.shifts[1 - data_end];
         let window = &mut self.ends[1 - data_end].window;
         *window = Some(window.map_or((segment.window, segment.window), |(a, b)| {
             (a.min(segment.window), b.max(segment.window))
         }));
-        let Some(unwrap) = self.ends[data_end].unwrap else {
-            return;
-        };
-        let Some(flow) = self.ends[data_end].direction.as_mut() else {
-            return;
-        };
-        flow.arrivals.two_way |= segment.payload > 0;
-        flow.on_ack(&unwrap, segment, scale, sink);
+        let end = &mut self.ends[data_end];
+        if let (Some(unwrap), Some(flow)) = (&end.unwrap, &mut end.direction) {
+            flow.on_ack(unwrap, segment, scale, sink);
+        }
     }
 
     /// An ACK for data of an end that the capture has nothing of.

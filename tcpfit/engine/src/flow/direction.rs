@@ -229,6 +229,7 @@ impl Flow {
     }
 
     pub fn on_ack(&mut self, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, sink: &mut dyn Sink) {
+        self.arrivals.two_way |= segment.payload > 0;
         self.acks_seen = true;
         let at = unwrap.near(segment.ack);
         let nxt = self.sender.nxt;

@@ -2,10 +2,12 @@
 
 pub mod ack_delay;
 pub mod ack_trail;
+mod ahead;
 pub mod arrivals;
 pub mod connection;
 pub mod direction;
 pub mod guesses;
+mod index;
 pub mod ip_id;
 pub mod rare;
 pub mod rounds;

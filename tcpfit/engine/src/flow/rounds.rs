@@ -112,13 +112,18 @@ impl Rounds {
         if let Some((row, _)) = &mut self.current {
             row.sent_segments += segments;
             row.resent_segments += if again { segments } else { 0 };
-            row.flight = row.flight.max(flight);
+            if flight > row.flight {
+                row.flight = flight;
+            }
         }
     }
 
     /// New data brought the flight to `flight`: the window is no smaller.
+    #[inline]
     pub fn window_reached(&mut self, flight: f64) {
-        self.window.low = self.window.low.max(flight);
+        if flight > self.window.low {
+            self.window.low = flight;
+        }
     }
 
     /// Data had to wait at a flight of `full` for the ACK that came at `ack_ns`: the window was no larger until then.

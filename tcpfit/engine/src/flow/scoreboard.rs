@@ -4,10 +4,20 @@
 //! resend, a SACK block or an ACK cuts them (a super-segment is often resent in part).
 
 use crate::rows::Reason;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Units at the front that are looked at one by one.
 const NEAR: usize = 8;
+/// Units that a flow's searches may look at, or move, before they are held to what they earn.
+const CREDIT: usize = 1 << 22;
+/// Units that each search earns, and may look at in any case.
+const EARNED: usize = 1 << 10;
+/// To write down that a unit was sent again costs as much as to look at so many.
+const RESEND: usize = 16;
+/// Pieces of cut units at most; beyond, a unit stays whole.
+const PIECES: usize = 4096;
+/// Transmissions of a unit that are kept.
+const KEPT: usize = 64;
 
 /// One transmission of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -43,6 +53,8 @@ pub struct Unit {
     pub dsacks: u8,
     /// A copy came too late for the receiver to take it, and was answered.
     pub discarded: bool,
+    /// Its left edge is a cut.
+    pub piece: bool,
 }
 
 impl Unit {
@@ -64,6 +76,7 @@ impl Unit {
         sacked_ns: 0,
         dsacks: 0,
         discarded: false,
+        piece: false,
     };
 
     pub fn transmissions(&self) -> usize {
@@ -92,8 +105,37 @@ impl Unit {
         std::iter::once(&mut self.first).chain(self.resent.iter_mut().flat_map(|r| r.iter_mut()))
     }
 
-    pub fn add(&mut self, transmission: Transmission) {
-        self.resent.get_or_insert_with(Default::default).push(transmission);
+    /// Adds a transmission. Gives back the one that is kept no longer, the oldest resend, and the one after it; but the
+    /// first that passed stays.
+    pub fn add(&mut self, transmission: Transmission) -> Option<(Transmission, Transmission)> {
+        let resent = self.resent.get_or_insert_with(Default::default);
+        resent.push(transmission);
+        if resent.len() < KEPT {
+            return None;
+        }
+        let oldest = usize::from(!self.first.seen && resent[0].seen);
+        Some((resent.remove(oldest), resent[oldest]))
+    }
+}
+
+/// What the searches of a flow may cost: a window has at most a million units, and a packet may ask for all of them. A
+/// search that finds little saves for one that has to look at all; whoever asks for all every time gets `EARNED`.
+#[derive(Clone, Debug)]
+struct Credit(usize);
+
+impl Default for Credit {
+    fn default() -> Self {
+        Self(CREDIT)
+    }
+}
+
+impl Credit {
+    /// How many of `units` may be looked at.
+    fn spend(&mut self, units: usize) -> usize {
+        self.0 += EARNED;
+        let granted = units.min(self.0);
+        self.0 -= granted;
+        granted
     }
 }
 
@@ -109,9 +151,46 @@ pub fn segments(bytes: u64, smss: u32) -> u32 {
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
     pub units: VecDeque<Unit>,
+    /// Boxed, because most flows lose nothing.
+    disturbed: Option<Box<Disturbed>>,
+}
+
+/// What a board needs on which units were cut, or sent again.
+#[derive(Clone, Debug, Default)]
+struct Disturbed {
+    credit: Credit,
+    /// Left edges of units that were sent again; some that are gone.
+    again: BTreeSet<u64>,
+    /// Cuts since the pieces were counted, and how many these were.
+    cuts: usize,
+    pieces: usize,
+}
+
+impl Disturbed {
+    /// Another cut that moves `moved` units leaves few enough pieces, and costs no more than there is to spend.
+    fn may_cut(&mut self, units: &VecDeque<Unit>, moved: usize) -> bool {
+        if self.pieces + self.cuts >= PIECES {
+            // some may have been acknowledged since they were counted; that is looked at now and then
+            self.cuts += 1;
+            if self.cuts < PIECES / 2 {
+                return false;
+            }
+            (self.cuts, self.pieces) = (0, units.iter().filter(|u| u.piece).count());
+            if self.pieces >= PIECES {
+                return false;
+            }
+        }
+        let may = self.credit.spend(moved) == moved;
+        self.cuts += usize::from(may);
+        may
+    }
 }
 
 impl Scoreboard {
+    fn disturbed(&mut self) -> &mut Disturbed {
+        self.disturbed.get_or_insert_with(Box::default)
+    }
+
     /// Index of the unit that holds the byte `at`; `units.len()` if none does.
     pub fn find(&self, at: u64) -> usize {
         let n = self.units.partition_point(|u| u.right <= at);
@@ -141,21 +220,87 @@ impl Scoreboard {
     /// Makes `at` an edge: the unit that holds it becomes two.
     pub fn split(&mut self, at: u64) {
         let n = self.find(at);
-        let Some(unit) = self.units.get_mut(n) else { return };
-        if unit.left == at {
-            return;
+        if self.units.get(n).is_some_and(|u| u.left < at) {
+            self.split_unit(n, at);
         }
+    }
+
+    fn split_unit(&mut self, n: usize, at: u64) {
+        let unit = &mut self.units[n];
         let mut tail = unit.clone();
+        if tail.resent.is_some() {
+            self.disturbed.get_or_insert_with(Box::default).again.insert(at);
+        }
         unit.right = at;
         tail.left = at;
+        tail.piece = true;
         self.units.insert(n + 1, tail);
     }
 
-    /// Units that lie inside [left, right), after making both ends edges.
+    /// The same, if it costs no more than the flow has to spend. Index of the first unit that ends beyond `at`.
+    fn try_split(&mut self, at: u64) -> usize {
+        let n = self.units.partition_point(|u| u.right <= at);
+        if self.units.get(n).is_none_or(|u| u.left >= at) {
+            return n;
+        }
+        let moved = n.min(self.units.len() - n);
+        let disturbed = self.disturbed.get_or_insert_with(Box::default);
+        if !disturbed.may_cut(&self.units, moved) {
+            return n;
+        }
+        self.split_unit(n, at);
+        n + 1
+    }
+
+    /// How many of `units` a search may look at.
+    pub fn searchable(&mut self, units: usize) -> usize {
+        self.disturbed().credit.spend(units)
+    }
+
+    /// Units that lie inside [left, right), after making both ends edges where that may be.
     pub fn cut(&mut self, left: u64, right: u64) -> std::ops::Range<usize> {
-        self.split(left);
-        self.split(right);
-        self.at_or_after(left)..self.at_or_after(right)
+        let from = self.try_split(left);
+        let to = self.try_split(right);
+        // where the edge could not be made, the unit that holds it lies outside
+        from + usize::from(self.units.get(from).is_some_and(|u| u.left < left))..to
+    }
+
+    /// How many of `units` may be sent again at once.
+    pub fn resendable(&mut self, units: usize) -> usize {
+        self.searchable(units * RESEND) / RESEND
+    }
+
+    /// The n-th unit is sent again; what is kept of it no longer as `Unit::add` gives it.
+    pub fn resend(&mut self, n: usize, transmission: Transmission) -> Option<(Transmission, Transmission)> {
+        let front = self.units.front()?.left;
+        let again = &mut self.disturbed.get_or_insert_with(Box::default).again;
+        while again.first().is_some_and(|&left| left < front) {
+            again.pop_first();
+        }
+        let unit = &mut self.units[n];
+        again.insert(unit.left);
+        unit.add(transmission)
+    }
+
+    /// Units sent again that begin in [left, right), at most `many`.
+    pub fn resent(&mut self, left: u64, right: u64, many: usize, mut each: impl FnMut(&mut Unit)) {
+        let again = self.disturbed.iter().flat_map(|d| d.again.range(left..right.max(left)));
+        for &at in again.take(many) {
+            let n = self.units.partition_point(|u| u.left < at);
+            if let Some(unit) = self.units.get_mut(n).filter(|u| u.left == at && u.resent.is_some()) {
+                each(unit);
+            }
+        }
+    }
+
+    /// Units that [left, right) touches, after making both ends edges where that may be.
+    pub fn touch(&mut self, left: u64, right: u64) -> std::ops::Range<usize> {
+        let from = self.try_split(left);
+        if self.units.get(from).is_some_and(|u| u.right == right) {
+            return from..from + 1;
+        }
+        self.try_split(right);
+        from..self.at_or_after(right)
     }
 }
 
@@ -193,6 +338,23 @@ impl Covered {
         }
         self.ranges.insert(from, to);
         &self.fresh
+    }
+
+    /// Ranges above `at`, the one that holds it included.
+    pub fn above(&self, at: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let holds = self.ranges.range(..at).next_back().filter(|range| *range.1 > at);
+        holds.into_iter().chain(self.ranges.range(at..)).map(|(&l, &r)| (l, r))
+    }
+
+    /// Forgets what lies above `nxt`.
+    pub fn retract(&mut self, nxt: u64) {
+        while let Some(mut last) = self.ranges.last_entry().filter(|last| *last.get() > nxt) {
+            if *last.key() < nxt {
+                *last.get_mut() = nxt;
+                return;
+            }
+            last.remove();
+        }
     }
 
     /// Forgets what lies below the left edge.
@@ -265,6 +427,126 @@ mod tests {
         assert_eq!(edges, [(10, 20), (20, 30), (30, 50), (50, 55), (55, 60)]);
         assert_eq!(board.find(60), 5);
         assert_eq!(board.find(9), 5);
+    }
+
+    fn edges(board: &Scoreboard) -> Vec<(u64, u64)> {
+        board.units.iter().map(|u| (u.left, u.right)).collect()
+    }
+
+    #[test]
+    fn a_unit_stays_whole_where_there_are_too_many_pieces() {
+        let mut board = Scoreboard::default();
+        board
+            .units
+            .extend([unit(0, 20_000), unit(20_000, 20_010), unit(20_010, 20_020)]);
+        for n in 0..10_000 {
+            board.cut(2 * n, 2 * n + 1);
+        }
+        assert_eq!(board.units.len(), 3 + PIECES);
+        let whole = board.units.len() - 2;
+        // what lies inside, and what is touched, of a range that is no longer cut out
+        assert_eq!(board.cut(20_005, 20_020), whole + 1..whole + 2);
+        assert_eq!(board.touch(20_005, 20_015), whole..whole + 2);
+        assert!(board.cut(20_001, 20_009).is_empty());
+        // room again, but the pieces are counted now and then only
+        board.units.drain(..whole);
+        let cut = |board: &mut Scoreboard| {
+            board.cut(20_005, 20_010);
+            board.units.len() == 3
+        };
+        assert!(!cut(&mut board));
+        assert!((0..PIECES).any(|_| cut(&mut board)));
+        assert_eq!(edges(&board), [(20_000, 20_005), (20_005, 20_010), (20_010, 20_020)]);
+    }
+
+    #[test]
+    fn what_searches_save_pays_for_a_long_one() {
+        let mut credit = Credit::default();
+        assert_eq!(credit.spend(CREDIT), CREDIT);
+        assert_eq!(credit.spend(usize::MAX), 2 * EARNED);
+        assert_eq!(credit.spend(usize::MAX), EARNED);
+        for _ in 0..9 {
+            assert_eq!(credit.spend(24), 24);
+        }
+        assert_eq!(credit.spend(usize::MAX), 9 * (EARNED - 24) + EARNED);
+    }
+
+    #[test]
+    fn a_cut_that_moves_too_much_is_not_made() {
+        let mut board = Scoreboard::default();
+        board.units.extend((0..4000).map(|n| unit(10 * n, 10 * n + 10)));
+        board.searchable(CREDIT + EARNED);
+        board.cut(20_005, 20_010);
+        assert_eq!(board.units.len(), 4000);
+        // near an end it costs nothing
+        assert_eq!(board.cut(105, 110), 11..12);
+        assert_eq!(board.units.len(), 4001);
+    }
+
+    #[test]
+    fn units_sent_again_are_found() {
+        let mut board = Scoreboard::default();
+        board.units.extend((0..100).map(|n| unit(10 * n, 10 * n + 10)));
+        for n in [3, 50, 70, 71] {
+            assert!(board.resend(n, unit(0, 1).first).is_none());
+        }
+        board.cut(505, 708);
+        let found = |board: &mut Scoreboard, left: u64, right: u64, many: usize| {
+            let mut found = Vec::new();
+            board.resent(left, right, many, |unit| found.push((unit.left, unit.right)));
+            found
+        };
+        assert_eq!(
+            found(&mut board, 31, 710, 9),
+            [(500, 505), (505, 510), (700, 708), (708, 710)]
+        );
+        assert_eq!(found(&mut board, 0, 1000, 2), [(30, 40), (500, 505)]);
+        board.units.drain(..55);
+        assert_eq!(found(&mut board, 0, 1000, 9), [(700, 708), (708, 710), (710, 720)]);
+        board.resend(0, unit(0, 1).first);
+        assert_eq!(board.disturbed().again.len(), 4);
+    }
+
+    #[test]
+    fn the_newest_transmissions_are_kept_and_the_first_that_passed() {
+        for (first_seen, second_seen, gone) in [
+            (true, true, [(1, 2), (2, 3)]),
+            (false, false, [(1, 2), (3, 4)]),
+            (false, true, [(2, 3), (3, 4)]),
+        ] {
+            let mut unit = unit(0, 10);
+            unit.first.seen = first_seen;
+            let mut given = Vec::new();
+            for order in 1..=(KEPT + 1) as u64 {
+                let seen = order > 1 || second_seen;
+                let transmission = Transmission {
+                    order,
+                    seen,
+                    ..unit.first
+                };
+                given.extend(unit.add(transmission).map(|(old, next)| (old.order, next.order)));
+            }
+            assert_eq!(given, gone);
+            assert_eq!(unit.transmissions(), KEPT);
+            assert_eq!(unit.last().order, KEPT as u64 + 1);
+        }
+    }
+
+    #[test]
+    fn covered_ranges_above_a_byte() {
+        let mut covered = Covered::default();
+        for left in [10, 30, 50] {
+            covered.add(left, left + 10);
+        }
+        let above = |covered: &Covered, at: u64| covered.above(at).collect::<Vec<_>>();
+        assert_eq!(above(&covered, 10), [(10, 20), (30, 40), (50, 60)]);
+        assert_eq!(above(&covered, 19), [(10, 20), (30, 40), (50, 60)]);
+        assert_eq!(above(&covered, 20), [(30, 40), (50, 60)]);
+        assert_eq!(above(&covered, 60), []);
+        covered.retract(35);
+        assert_eq!(above(&covered, 0), [(10, 20), (30, 35)]);
+        covered.retract(30);
+        assert_eq!(above(&covered, 0), [(10, 20)]);
     }
 
     #[test]

@@ -333,7 +333,9 @@ impl Sender {
         }
         self.last_sent_ns = sent.time_ns;
         let flight = self.flight();
-        self.totals.flight_max = self.totals.flight_max.max(flight);
+        if flight > self.totals.flight_max {
+            self.totals.flight_max = flight;
+        }
         if !self.one_way {
             self.bound_window(sent);
             self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
@@ -416,8 +418,14 @@ impl Sender {
         let reason = self.on_resend(sent, sink);
         self.fates.on_resend(sent);
         let transmission = self.transmission(sent, reason);
-        for n in self.board.cut(sent.left.max(self.una), sent.right) {
-            self.board.units[n].add(transmission);
+        let units = self.board.touch(sent.left.max(self.una), sent.right);
+        let many = self.board.resendable(units.len());
+        for n in units.take(many) {
+            if let Some((old, next)) = self.board.resend(n, transmission) {
+                let range = (self.board.units[n].left, self.board.units[n].right);
+                let context = self.context();
+                self.fates.give_up(range, &old, &next, &context, sink);
+            }
         }
         self.order += u64::from(count);
         self.last_sent_ns = sent.time_ns;

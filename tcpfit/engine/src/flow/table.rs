@@ -1,11 +1,14 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
+use crate::flow::ahead::{self, Ahead};
 use crate::flow::connection::{Connection, Name, Numbers};
+use crate::flow::index::Index;
+use crate::prefetch::prefetch;
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 use foldhash::fast::RandomState;
-use hashbrown::{HashMap, HashTable};
+use std::collections::HashMap;
 use std::collections::VecDeque;
 use std::hash::BuildHasher;
 
@@ -24,6 +27,9 @@ const NEXT: u16 = 8;
 const TURNS_NEEDED: u32 = 3;
 /// Hosts remembered as being, or not being, the capturing one.
 const HOSTS: usize = 65_536;
+
+/// Connections open at once beyond which segments wait for what is known of theirs: of fewer a cache of a few MB holds it.
+const MANY: usize = 2048;
 
 /// Connections followed at once, unless the user says otherwise: some 250 MB where none carries data.
 pub const MAX_FLOWS: usize = 1 << 18;
@@ -51,20 +57,6 @@ impl Default for Settings {
 /// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
 const AROUNDS: usize = 8;
 
-/// Where a connection is. The table holds nothing else: the connection itself says whose it is, and it is needed anyway.
-#[derive(Clone, Copy)]
-struct Entry {
-    hash: u32,
-    slot: u32,
-}
-
-impl Entry {
-    /// The table takes the place from the low bits and its own mark from the highest.
-    fn spread(hash: u32) -> u64 {
-        u64::from(hash) << 32 | u64::from(hash)
-    }
-}
-
 /// Hashes the ends of a connection, seeded because captures are untrusted input: a folded multiplication an end, as in
 /// foldhash, and their sum, so that both directions have one hash and nothing asks which it is.
 struct Seed([u64; 3]);
@@ -84,6 +76,15 @@ impl Seed {
             .wrapping_add(self.end(b))
             .wrapping_add(u64::from(around) << 32);
         fold(sum ^ self.0[2], self.0[0] | 1) as u32
+    }
+
+    #[inline]
+    fn of(&self, segment: &Segment) -> u32 {
+        self.hash(
+            (segment.src, segment.sport),
+            (segment.dst, segment.dport),
+            segment.around,
+        )
     }
 
     #[inline]
@@ -151,12 +152,13 @@ impl Slot {
         }
     }
 
+    /// The end that sent the segment, if it is of this connection.
     #[inline]
-    fn joins(&self, segment: &Segment) -> bool {
+    fn sender(&self, segment: &Segment) -> Option<usize> {
         match self {
-            Self::Live(connection) => connection.joins(segment),
-            Self::Past(past) => past.joins(segment),
-            Self::Free => false,
+            Self::Live(connection) => connection.sender(segment),
+            Self::Past(past) => past.sender(segment),
+            Self::Free => None,
         }
     }
 }
@@ -181,19 +183,15 @@ impl Past {
     }
 
     #[cold]
-    fn end_of(&self, segment: &Segment) -> Option<usize> {
+    fn sender(&self, segment: &Segment) -> Option<usize> {
         let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
         let end = (0..2).find(|&end| self.ends[end] == src && self.ends[1 - end] == dst)?;
         self.arounds.contains(&segment.around).then_some(end)
     }
 
-    fn joins(&self, segment: &Segment) -> bool {
-        self.end_of(segment).is_some()
-    }
-
     /// The segment is a SYN that opens another connection: another initial sequence number.
     fn is_reused_by(&self, segment: &Segment) -> bool {
-        let isn = self.end_of(segment).and_then(|end| self.isns[end]);
+        let isn = self.sender(segment).and_then(|end| self.isns[end]);
         segment.has(flags::SYN) && !segment.has(flags::ACK) && isn != Some(segment.seq)
     }
 }
@@ -206,7 +204,7 @@ pub struct Tracker {
     free: Vec<u32>,
     /// Slots of connections that are followed.
     live: usize,
-    index: HashTable<Entry>,
+    index: Index,
     seed: Seed,
     /// Slot of the last segment's connection: segments come in trains.
     latest: u32,
@@ -221,6 +219,8 @@ pub struct Tracker {
     arounds: Vec<u32>,
     next_sweep_ns: i64,
     clock: Clock,
+    /// Segments that are not followed yet.
+    ahead: Ahead,
     max_flows: usize,
     /// Connections settled to make room for others.
     crowded_out: u64,
@@ -279,7 +279,7 @@ impl Tracker {
             slots: Vec::new(),
             free: Vec::new(),
             live: 0,
-            index: HashTable::new(),
+            index: Index::default(),
             seed: Seed::default(),
             latest: 0,
             closing: VecDeque::new(),
@@ -290,6 +290,7 @@ impl Tracker {
             arounds: Vec::new(),
             next_sweep_ns: i64::MIN,
             clock: Clock::default(),
+            ahead: Ahead::default(),
             max_flows: settings.max_flows.max(1),
             crowded_out: 0,
         }
@@ -299,17 +300,66 @@ impl Tracker {
     #[inline]
     pub fn push(&mut self, segment: &Segment, sink: &mut impl Sink) {
         match self.clock.plain_ns(segment.time_ns) {
-            Some(time_ns) if time_ns == segment.time_ns => self.follow(segment, sink),
-            Some(time_ns) => self.follow(&Segment { time_ns, ..*segment }, sink),
+            Some(time_ns) if time_ns == segment.time_ns => self.take(segment, sink),
+            Some(time_ns) => self.take(&Segment { time_ns, ..*segment }, sink),
             None => self.push_odd(segment, sink),
+        }
+    }
+
+    /// Follows the segment: at once where few connections are open, whose state is near.
+    #[inline]
+    fn take(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        if self.live < MANY {
+            self.catch_up(sink);
+            self.follow(segment, sink);
+        } else {
+            self.look_ahead(segment, sink);
+        }
+    }
+
+    /// Asks for what this segment and those before it will need next, and follows the one that has waited longest.
+    #[inline(never)]
+    fn look_ahead(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        let hash = self.seed.of(segment);
+        self.index.prefetch(hash);
+        let oldest = self.ahead.push(segment, hash);
+        if let Some(waiting) = self.ahead.back(ahead::PLACE) {
+            // some connection of this hash: whether it is the segment's shows when it is followed
+            if let Some(slot) = self.index.find(waiting.hash, Some) {
+                waiting.slot = slot;
+                prefetch(&self.slots[slot as usize]);
+            }
+        }
+        if let Some(waiting) = self.ahead.back(ahead::CONNECTION) {
+            if let Some(connection) = self.slots.get(waiting.slot as usize).and_then(Slot::live) {
+                prefetch(connection);
+            }
+        }
+        if let Some(waiting) = self.ahead.back(ahead::FLOW) {
+            if let Some(connection) = self.slots.get(waiting.slot as usize).and_then(Slot::live) {
+                connection.prefetch(&waiting.segment);
+            }
+        }
+        if let Some(waiting) = oldest {
+            self.latest = waiting.slot;
+            self.follow(&waiting.segment, sink);
+        }
+    }
+
+    /// Follows what waits.
+    #[inline]
+    fn catch_up(&mut self, sink: &mut impl Sink) {
+        while let Some(waiting) = self.ahead.pop() {
+            self.follow(&waiting.segment, sink);
         }
     }
 
     /// A segment whose time cannot be taken as it is, or waits for others.
     #[cold]
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        let slot = self.find(segment);
-        let ahead_ns = slot.and_then(|slot| self.connection(slot)?.ahead_ns(segment));
+        self.catch_up(sink);
+        let found = self.find(segment);
+        let ahead_ns = found.and_then(|(slot, _)| self.connection(slot)?.ahead_ns(segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
                 self.follow(&segment, sink);
@@ -344,18 +394,18 @@ impl Tracker {
             self.on_time(now_ns, sink);
         }
         let handshake = segment.has(flags::SYN);
-        let slot = match self.find(segment) {
-            Some(slot) if !handshake || !self.is_reused(slot, segment) => slot,
-            Some(slot) => {
+        let (slot, end) = match self.find(segment) {
+            Some((slot, end)) if !handshake || !self.is_reused(slot, segment) => (slot, end),
+            Some((slot, _)) => {
                 self.settle(slot, sink);
                 self.remove(slot);
-                self.open(segment)
+                (self.open(segment), 0)
             }
             None => self.other_way(segment).unwrap_or_else(|| {
                 if self.live >= self.max_flows {
                     self.make_room(sink);
                 }
-                self.open(segment)
+                (self.open(segment), 0)
             }),
         };
         self.latest = slot;
@@ -366,7 +416,6 @@ impl Tracker {
             let hosts = &self.hosts;
             connection.hint(|address| hosts.get(address).is_some_and(|host| host.local > 0));
         }
-        let end = connection.end_of(segment);
         if let (Some(number), Some(id)) = (connection.hosts[end], segment.ip_id.filter(|&id| id != 0)) {
             if self.hosts.list[number as usize].shares_counter(connection.number, id) {
                 connection.share_counter(end);
@@ -433,50 +482,35 @@ impl Tracker {
 
     /// A connection whose other direction comes through another VLAN or tunnel: switches tag, and paths encapsulate, one
     /// way only. It has not seen this direction yet.
-    fn other_way(&mut self, segment: &Segment) -> Option<u32> {
+    fn other_way(&mut self, segment: &Segment) -> Option<(u32, usize)> {
         if segment.around == 0 && self.arounds.is_empty() {
             return None;
         }
-        let waits = |entry: &Entry| self.connection(entry.slot).is_some_and(|c| c.lacks(segment));
-        let slot = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
+        let waits = |slot: u32| Some((slot, self.connection(slot)?.lacks(segment)?));
+        let (slot, end) = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
             let hash = self
                 .seed
                 .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
-            let same = |entry: &Entry| entry.hash == hash && waits(entry);
-            self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
+            self.index.find(hash, waits)
         })?;
         self.slots[slot as usize].live_mut()?.alias = Some(segment.around);
         self.enter(slot, segment);
-        Some(slot)
+        Some((slot, end))
     }
 
     /// The table's entry under the segment's name.
     fn enter(&mut self, slot: u32, segment: &Segment) {
-        let hash = self.seed.hash(
-            (segment.src, segment.sport),
-            (segment.dst, segment.dport),
-            segment.around,
-        );
-        self.index
-            .insert_unique(Entry::spread(hash), Entry { hash, slot }, |entry| {
-                Entry::spread(entry.hash)
-            });
+        self.index.insert(self.seed.of(segment), slot);
     }
 
-    /// Slot of the segment's connection.
+    /// Slot of the segment's connection, and the end that sent the segment.
     #[inline]
-    fn find(&self, segment: &Segment) -> Option<u32> {
-        let joins = |slot: u32| self.slots.get(slot as usize).is_some_and(|slot| slot.joins(segment));
-        if joins(self.latest) {
-            return Some(self.latest);
-        }
-        let hash = self.seed.hash(
-            (segment.src, segment.sport),
-            (segment.dst, segment.dport),
-            segment.around,
-        );
-        let same = |entry: &Entry| entry.hash == hash && joins(entry.slot);
-        self.index.find(Entry::spread(hash), same).map(|entry| entry.slot)
+    fn find(&self, segment: &Segment) -> Option<(u32, usize)> {
+        let at = |slot: u32| {
+            let end = self.slots.get(slot as usize)?.sender(segment)?;
+            Some((slot, end))
+        };
+        at(self.latest).or_else(|| self.index.find(self.seed.of(segment), at))
     }
 
     fn open(&mut self, segment: &Segment) -> u32 {
@@ -532,9 +566,7 @@ impl Tracker {
             .flatten()
         {
             let hash = self.seed.hash(a, b, around);
-            if let Ok(entry) = self.index.find_entry(Entry::spread(hash), |entry| entry.slot == slot) {
-                entry.remove();
-            }
+            self.index.remove(hash, slot);
         }
         self.free.push(slot);
     }
@@ -619,6 +651,7 @@ impl Tracker {
 
     /// Settles and gives out everything that is still open; the tracker is empty after it.
     pub fn finish(&mut self, sink: &mut impl Sink) {
+        self.catch_up(sink);
         self.clock.end();
         for segment in self.clock.release() {
             self.follow(&segment, sink);

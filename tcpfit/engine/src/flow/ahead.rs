@@ -1,0 +1,86 @@
+//! Segments that wait while what is known of their connections comes from far memory.
+//!
+//! Of many connections a processor's caches hold few: each segment would wait for its entry in the index, its place, its
+//! connection and its flow, one after the other. Asked for while other segments are followed, these come at the same time.
+
+use crate::segment::Segment;
+
+/// Segments that wait. Between two steps of a segment lie some hundred nanoseconds of other segments' work.
+const LENGTH: usize = 16;
+/// Segments after which the next thing is asked for: the place that the index names, the connection, its flow.
+pub const PLACE: usize = 5;
+pub const CONNECTION: usize = 8;
+pub const FLOW: usize = 12;
+
+#[derive(Clone, Copy, Default)]
+pub struct Waiting {
+    pub segment: Segment,
+    pub hash: u32,
+    /// Where its connection seems to be.
+    pub slot: u32,
+}
+
+/// The last `LENGTH` segments, the oldest first.
+#[derive(Default)]
+pub struct Ahead {
+    ring: Box<[Waiting; LENGTH]>,
+    /// Segments that ever came, and those of them that still wait.
+    count: usize,
+    waiting: usize,
+}
+
+impl Ahead {
+    /// Lets a segment wait; gives out the oldest where there is no room for both.
+    #[inline]
+    pub fn push(&mut self, segment: &Segment, hash: u32) -> Option<Waiting> {
+        let oldest = if self.waiting == LENGTH { self.pop() } else { None };
+        self.ring[self.count % LENGTH] = Waiting {
+            segment: *segment,
+            hash,
+            slot: 0,
+        };
+        self.count = self.count.wrapping_add(1);
+        self.waiting += 1;
+        oldest
+    }
+
+    /// The oldest.
+    #[inline]
+    pub fn pop(&mut self) -> Option<Waiting> {
+        let oldest = self.back(self.waiting.wrapping_sub(1)).copied();
+        self.waiting = self.waiting.saturating_sub(1);
+        oldest
+    }
+
+    /// The segment that came `n` before the newest, while it waits.
+    #[inline]
+    pub fn back(&mut self, n: usize) -> Option<&mut Waiting> {
+        (n < self.waiting).then(|| &mut self.ring[self.count.wrapping_sub(1 + n) % LENGTH])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_go_as_they_came() {
+        let mut ahead = Ahead::default();
+        let (mut given, mut frame) = (Vec::new(), 0);
+        for many in [3, LENGTH, 2 * LENGTH + 1] {
+            for _ in 0..many {
+                frame += 1;
+                let segment = Segment {
+                    frame,
+                    ..Segment::default()
+                };
+                given.extend(ahead.push(&segment, 0));
+                assert_eq!(Some(frame), ahead.back(0).map(|newest| newest.segment.frame));
+            }
+            given.extend(std::iter::from_fn(|| ahead.pop()));
+            assert!(ahead.pop().is_none() && ahead.back(0).is_none());
+        }
+        let frames: Vec<u64> = given.iter().map(|waiting| waiting.segment.frame).collect();
+        assert_eq!((1..=frame).collect::<Vec<_>>(), frames);
+    }
+}

@@ -1,0 +1,108 @@
+//! Many connections open at once are followed as few are: what waits for far memory is taken in its order.
+
+use arrow_array::RecordBatch;
+use tcpfit_engine::analysis::{Analysis, Selection};
+use tcpfit_engine::flow::Settings;
+use tcpfit_engine::segment::{flags, Segment, V4_MAPPED};
+use tcpfit_engine::tables::Tables;
+
+/// More than are open before segments wait.
+const MANY: u32 = 3000;
+const STEPS: u32 = 12;
+
+/// The step-th packet of a connection: a handshake, data of which one segment is sent again, ACKs, FINs.
+fn packet(connection: u32, step: u32) -> Segment {
+    let address = |last: u8| {
+        let mut address = [0; 16];
+        address[..12].copy_from_slice(&V4_MAPPED);
+        address[12..].copy_from_slice(&[10, 0, 0, last]);
+        address
+    };
+    let ends = [(address(1), 1000 + connection as u16), (address(2), 80)];
+    let (client, flag, seq, ack, payload) = match step {
+        0 => (true, flags::SYN, 0, 0, 0),
+        1 => (false, flags::SYN | flags::ACK, 0, 1, 0),
+        2 => (true, flags::ACK, 1, 1, 0),
+        3 => (true, flags::ACK, 1, 1, 1000),
+        4 => (true, flags::ACK, 1001, 1, 1000),
+        5 => (false, flags::ACK, 1, 1001, 0),
+        6 => (true, flags::ACK, 2001, 1, 1000 - connection % 7),
+        7 => (false, flags::ACK, 1, 1001, 0),
+        8 => (true, flags::ACK, 1001, 1, 1000),
+        9 => (false, flags::ACK, 1, 3001 - connection % 7, 0),
+        10 => (true, flags::ACK | flags::FIN, 3001 - connection % 7, 1, 0),
+        _ => (false, flags::ACK | flags::FIN, 1, 3002 - connection % 7, 0),
+    };
+    let ((src, sport), (dst, dport)) = if client { (ends[0], ends[1]) } else { (ends[1], ends[0]) };
+    Segment {
+        frame: u64::from(step * MANY + connection + 1),
+        time_ns: i64::from(step) * 400_000_000 + i64::from(connection) * 1000,
+        src,
+        dst,
+        sport,
+        dport,
+        seq,
+        ack,
+        flags: flag,
+        window: 60_000,
+        payload,
+        wire_bytes: 54 + payload,
+        ttl: 64,
+        ..Segment::default()
+    }
+}
+
+/// Tables of the connections below `count`, all open at once.
+fn tables(count: u32) -> Tables {
+    let mut analysis = Analysis::new(Selection::default(), Settings::default(), false);
+    for step in 0..STEPS {
+        // the order of the connections changes, so that none follows the same one twice
+        for place in 0..MANY {
+            let connection = (place * 7 + step * 11) % MANY;
+            if connection < count {
+                let time_ns = i64::from(step) * 400_000_000 + i64::from(place) * 1000;
+                analysis.push(&Segment {
+                    time_ns,
+                    ..packet(connection, step)
+                });
+            }
+        }
+    }
+    analysis.finish()
+}
+
+/// Rows of the flows that both have, without the numbers that count flows and connections.
+fn flows(tables: &Tables, ports_below: u16) -> Vec<String> {
+    let mut rows = Vec::new();
+    for batch in tables.flows.batches.iter() {
+        let known = batch.schema().index_of("src_port").expect("flows have ports");
+        let ports = arrow_array::cast::AsArray::as_primitive::<arrow_array::types::UInt16Type>(batch.column(known));
+        rows.extend(
+            (0..batch.num_rows())
+                .filter(|&row| ports.value(row) < ports_below)
+                .map(|row| text(batch, row)),
+        );
+    }
+    rows.sort();
+    rows
+}
+
+fn text(batch: &RecordBatch, row: usize) -> String {
+    let named = batch.schema();
+    let columns = named.fields().iter().zip(batch.columns());
+    columns
+        .filter(|(field, _)| field.name() != "flow" && field.name() != "connection")
+        .map(|(field, column)| format!("{}={:?} ", field.name(), column.slice(row, 1)))
+        .collect()
+}
+
+#[test]
+fn flows_do_not_depend_on_how_many_are_open() {
+    let (few, many) = (tables(1000), tables(MANY));
+    assert_eq!((1000, MANY as usize), (few.flows.rows(), many.flows.rows()));
+    assert!(few.events.rows() >= 2 * 1000, "a loss and a resend each");
+    let (few, many) = (flows(&few, 2000), flows(&many, 2000));
+    assert_eq!(1000, few.len());
+    assert!(few.iter().zip(&many).all(|(a, b)| a == b), "{}\n{}", few[0], many[0]);
+    assert!(few[0].contains("retransmitted_segments"));
+}
