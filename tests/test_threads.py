@@ -6,6 +6,8 @@ import queue
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tcpfit import analysis
@@ -38,6 +40,18 @@ def test_tables_pass_between_threads_that_end() -> None:
         for thread in threads:
             thread.join()
     assert [True] * 60 == equal
+
+
+def test_captures_side_by_side_are_as_one_after_the_other() -> None:
+    """The engine reads without the interpreter's lock; nothing of one analysis is another's."""
+    captures = sorted(SAMPLES.glob("*.pcap*"))
+    with ThreadPoolExecutor(4) as threads:
+        beside = list(threads.map(partial(analysis.analyze, segments=True), captures))
+    for capture, found in zip(captures, beside, strict=True):
+        alone = analysis.analyze(capture, segments=True)
+        assert alone.capture == found.capture
+        for name in ("flows", "events", "rounds", "segments"):
+            assert getattr(alone, name).equals(getattr(found, name)), (capture.name, name)
 
 
 def test_an_interpreter_ends_with_tables_alive() -> None:

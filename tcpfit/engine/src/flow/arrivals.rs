@@ -567,7 +567,7 @@ impl Arrivals {
                 self.late(&missing, &passing, count, reason, confidence, sender, sink);
                 let filled = sender.fill(&missing, Self::sent(&passing));
                 let right_place = missing.left == passing.left;
-                if !filled || !sender.hole_is_open(missing.hole_ns) {
+                if !filled || !sender.hole_is_open(passing.left, missing.hole_ns) {
                     self.missing.remove(n);
                 }
                 if filled || right_place && sender.arrived(missing.order, missing.left, passing.frame) {

@@ -10,8 +10,10 @@ use crate::rows::Phase;
 impl Sender {
     /// Data the sender most likely sent again in a resend nobody saw: the lowest range that has not arrived and was not
     /// resent yet below `before` (SACK senders walk through the holes), otherwise the lowest one.
-    pub fn likely_resend(&self, below: u64) -> Option<(u64, u64)> {
-        let units = self.board.units.iter().take_while(|u| u.left < below);
+    pub fn likely_resend(&mut self, below: u64) -> Option<(u64, u64)> {
+        let many = self.board.at_or_after(below);
+        let many = self.board.searchable(many);
+        let units = self.board.units.range(..many);
         let range = |u: &Unit| (u.left, u.right);
         if self.phase() == Phase::Loss && !self.sack {
             // after the timer all that is outstanding is sent again, one after the other (RFC 5681, 3.1)
@@ -26,7 +28,8 @@ impl Sender {
 
     /// Resends of the head, at `left`, and of holes above it that duplicate ACKs or SACK blocks had asked for (RFC 5681,
     /// 3.2; RFC 6675, 5) and that have not been seen.
-    pub fn asked_for(&self, left: u64) -> (usize, u64) {
+    pub fn asked_for(&mut self, left: u64) -> (usize, u64) {
+        let many = self.board.searchable(self.board.units.len());
         let head = self
             .board
             .units
@@ -37,7 +40,7 @@ impl Sender {
             let again = self
                 .board
                 .units
-                .iter()
+                .range(..many)
                 .filter(|u| !self.episodes.has_resent(u) && u.left < self.episodes.recover);
             return (again.count(), self.nxt);
         }
@@ -50,9 +53,9 @@ impl Sender {
         if self.sacked < DUPTHRESH {
             return (0, left);
         }
-        let sacked = self.board.units.iter().rev().find(|u| u.sacked_ns != 0);
+        let sacked = self.board.units.iter().rev().take(many).find(|u| u.sacked_ns != 0);
         let below = sacked.map_or(head.right, |u| u.left);
-        let holes = self.board.units.iter().take_while(|u| u.left < below);
+        let holes = self.board.units.range(..many).take_while(|u| u.left < below);
         (holes.filter(|u| !u.seen() && u.resent.is_none()).count(), below)
     }
 
@@ -95,9 +98,14 @@ impl Sender {
         Some(unit.first.time_ns)
     }
 
-    /// Data of the hole sent then have still not come.
-    pub fn hole_is_open(&self, hole_ns: i64) -> bool {
-        self.board.units.iter().any(|u| !u.seen() && u.first.time_ns == hole_ns)
+    /// Data of the hole sent then, of which those at `left` are, have still not come.
+    pub fn hole_is_open(&mut self, left: u64, hole_ns: i64) -> bool {
+        // what was sent at one time lies side by side
+        let (at, many) = (self.board.find(left), self.board.searchable(self.board.units.len()));
+        let hole = |u: &&Unit| u.first.time_ns == hole_ns;
+        let below = self.board.units.range(..at).rev().take_while(hole).take(many);
+        let above = self.board.units.range(at..).take_while(hole).take(many);
+        below.chain(above).any(|u| !u.seen())
     }
 
     /// Data of the hole that `missing` is one of the packets of, but cut in other pieces than was guessed: their first

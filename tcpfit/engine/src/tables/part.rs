@@ -145,9 +145,6 @@ impl<R: Rows> Default for Stowing<R> {
 impl<R: Stowable> Stowing<R> {
     #[inline]
     fn push(&mut self, row: R) {
-        if self.rows.capacity() == 0 {
-            self.rows.reserve_exact(PART);
-        }
         self.rows.push(row);
         if self.rows.len() == STOW {
             self.stow();
