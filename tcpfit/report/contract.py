@@ -18,14 +18,14 @@ import polars as pl
 
 import tcpfit
 from tcpfit import parameters, ranking
-from tcpfit.diagnosis import Diagnosis, account
+from tcpfit.diagnosis import account
 from tcpfit.diagnosis import facts as diagnosis_facts
 from tcpfit.diagnosis.silences import silences
 from tcpfit.diagnosis.table import of, of_spans
 from tcpfit.parameters import NAMES
 from tcpfit.parameters.table import NAME
 from tcpfit.ranking.short import alone
-from tcpfit.ranking.table import BASELINES
+from tcpfit.ranking.table import BASELINES, TEXTS
 from tcpfit.report.encoding import dumps as dumps
 from tcpfit.report.encoding import objects
 from tcpfit.schema import SCHEMA_VERSION
@@ -75,7 +75,23 @@ MODEL = (
 OF_TRANSFERS = "predicts the time of a transfer, which one transfer does not rank; `tcpfit pool` ranks it over many"
 NO_TIME = "predicts the time of a transfer; the parameters are outside the model's domain"
 
+HANDSHAKE = ("mss_bytes", "window_scale", "sack_permitted", "timestamps", "ecn", "ecn_feedback")
+
+VERDICT = (
+    pl.col("state").cast(pl.String).fill_null("insufficient"),
+    pl.col("models").fill_null(pl.lit([], TEXTS)),
+    pl.col("text").fill_null("No model was ranked on this flow."),
+)
+
+NESTED = (
+    *("vantage", "handshake", "congestion_control", "counts", "count_ranges", "parameters", "observed"),
+    *("models", "baselines", "verdict", "diagnosis", "stalls"),
+)
+"""Keys of a flow whose values are objects or lists."""
+
 FLOWS_AT_A_TIME = 4096
+
+TEXTS_AT_A_TIME = 256
 
 PIECE = 1 << 20
 
@@ -199,31 +215,39 @@ def flow_texts(analysis: Analysis) -> Iterator[str]:
 
 
 def _flow_texts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -> Iterator[str]:
-    """Most of a flow's text is tables, which are text column by column; the rest is an object that they go into."""
-    estimates = _parameters(analysis)
+    flows = analysis.flows.sort(["data_bytes", "flow"], descending=[True, False])
+    numbers = flows["flow"].to_list()
+    family = parameters.families(flows, analysis.events, analysis.rounds).select(
+        "flow", pl.col("family").cast(pl.String), "confidence"
+    )
+    observed = ranking.observed(flows, analysis.events, analysis.rounds)
     models = _models(analysis)
-    verdicts = {row["flow"]: row for row in rows(analysis.verdicts)}
-    series = timeout_sequences(analysis.events)
-    observed = _observed(analysis)
-    control = _congestion_control(analysis)
-    diagnoses = of_spans(analysis.flows, of(spans, analysis.flows))
-    silent = _stalls(of(stalls, analysis.flows))
-    flows = {row["flow"]: row for row in rows(analysis.flows)}
-    for number in analysis.largest():
-        flow = _flow(
-            flows[number],
-            verdicts.get(number),
-            series.get(number, []),
-            observed.get(number, {}),
-            control.get(number, {}),
-            diagnoses[number],
-            silent.get(number, []),
-        )
-        # no value that is text has a quote without a backslash, so the keys are found and nothing else
-        start, rest = dumps(flow).split('"parameters": null', 1)
-        middle, end = rest.split('"models": null, "baselines": null', 1)
-        ranked, baselines = (", ".join(models[number, baseline]) for baseline in (False, True))
-        yield f'{start}"parameters": {estimates[number]}{middle}"models": [{ranked}], "baselines": [{baselines}]{end}'
+    diagnoses = of_spans(flows, of(spans, flows))
+    silent = _stalls(of(stalls, flows), flows)
+
+    def of_flow(table: pl.DataFrame) -> pl.DataFrame:
+        return flows.select("flow").join(table, on="flow", how="left", maintain_order="left")
+
+    table = flows.select(
+        pl.col("flow").alias("id"),
+        *("connection", "src", "src_port", "dst", "dst_port"),
+        start_time=_seconds(flows["first_ns"]),
+        duration_s=_seconds(flows["last_ns"] - flows["first_ns"]),
+        vantage=objects(flows.select(position="vantage", confidence="vantage_confidence")),
+        handshake=objects(flows.select(pl.col("handshake_rtt_s").alias("rtt_s"), *HANDSHAKE)),
+        congestion_control=objects(of_flow(family).select(pl.col("family").fill_null("unknown"), "confidence")),
+        counts=_counts(analysis, flows),
+        count_ranges=_ranges(flows),
+        parameters=_parameters(analysis, flows),
+        observed=objects(of_flow(observed).select(OBSERVED)),
+        models=pl.Series([f"[{', '.join(models[number, False])}]" for number in numbers]),
+        baselines=pl.Series([f"[{', '.join(models[number, True])}]" for number in numbers]),
+        verdict=objects(of_flow(analysis.verdicts).select(VERDICT)),
+        diagnosis=pl.Series([dumps(diagnosis_facts(diagnoses[number])) for number in numbers]),
+        stalls=pl.Series([f"[{', '.join(silent[number])}]" for number in numbers]),
+    )
+    for part in table.iter_slices(TEXTS_AT_A_TIME):
+        yield from objects(part, NESTED).to_list()
 
 
 def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -260,79 +284,58 @@ def timeout_sequences(events: pl.DataFrame) -> dict[int, list[int]]:
     return dict(series)
 
 
-def _flow(
-    row: dict[str, Any],
-    verdict: dict[str, Any] | None,
-    series: list[int],
-    observed: dict[str, Any],
-    control: dict[str, Any],
-    diagnosis: Diagnosis,
-    stalls: list[dict[str, Any]],
-) -> dict[str, Any]:
-    ranges = {}
-    for name, stem in (("lost_segments", "lost"), ("reordered_segments", "reordered")):
-        low, high = row[f"{stem}_low"], row[f"{stem}_high"]
-        if low is not None and high is not None and low != high:
-            ranges[name] = [low, high]
-    return {
-        "id": row["flow"],
-        "connection": row["connection"],
-        "src": row["src"],
-        "src_port": row["src_port"],
-        "dst": row["dst"],
-        "dst_port": row["dst_port"],
-        "start_time": row["first_ns"] / 1e9,
-        "duration_s": (row["last_ns"] - row["first_ns"]) / 1e9,
-        "vantage": {"position": row["vantage"], "confidence": row["vantage_confidence"]},
-        "handshake": {
-            "rtt_s": row["handshake_rtt_s"],
-            "mss_bytes": row["mss_bytes"],
-            "window_scale": row["window_scale"],
-            "sack_permitted": row["sack_permitted"],
-            "timestamps": row["timestamps"],
-            "ecn": row["ecn"],
-            "ecn_feedback": row["ecn_feedback"],
-        },
-        "congestion_control": {"family": control.get("family", "unknown"), "confidence": control.get("confidence")},
-        "counts": {name: row[name] for name in COUNTS} | {"timeout_sequences": series},
-        "count_ranges": ranges,
-        "parameters": None,
-        "observed": {name: observed.get(name) for name in OBSERVED},
-        "models": None,
-        "baselines": None,
-        "verdict": {
-            "state": verdict["state"] if verdict else "insufficient",
-            "models": list(verdict["models"] or []) if verdict else [],
-            "text": verdict["text"] if verdict else "No model was ranked on this flow.",
-        },
-        "diagnosis": diagnosis_facts(diagnosis),
-        "stalls": [
-            {"start_s": (stall["start_ns"] - row["first_ns"]) / 1e9}
-            | {key: stall[key] for key in ("length_s", "cause", "detail", "outstanding_bytes")}
-            | {"frames": [stall["before"], stall["after"]]}
-            for stall in stalls
-        ],
-    }
+def _seconds(ns: pl.Series) -> pl.Series:
+    """Divided by a billion; polars would multiply by its reciprocal, which is another number."""
+    return pl.Series(ns.to_numpy() / 1e9)
 
 
-def _stalls(table: pl.DataFrame) -> dict[int, list[dict[str, Any]]]:
-    """Stalls of each flow in order of time."""
-    stalls: dict[int, list[dict[str, Any]]] = defaultdict(list)
-    for row in rows(table):
-        stalls[row["flow"]].append(row)
-    return stalls
+def _counts(analysis: Analysis, flows: pl.DataFrame) -> pl.Series:
+    series = timeout_sequences(analysis.events)
+    texts = [dumps(series[number]) if number in series else "[]" for number in flows["flow"].to_list()]
+    return objects(flows.select(*COUNTS, timeout_sequences=pl.Series(texts)), ("timeout_sequences",))
 
 
-def _parameters(analysis: Analysis) -> dict[int, str]:
-    """The text of each flow's parameters: an object with all that there are."""
+def _ranges(flows: pl.DataFrame) -> pl.Series:
+    """The counts that have a range: an object of lists."""
+    stems = {"lost_segments": "lost", "reordered_segments": "reordered"}
+    ends = {name: (pl.col(f"{stem}_low"), pl.col(f"{stem}_high")) for name, stem in stems.items()}
+    items = [
+        pl.when(low != high).then(pl.format(f"{dumps(name)}: [{{}}, {{}}]", low, high))
+        for name, (low, high) in ends.items()
+    ]
+    return flows.select(pl.format("{{{}}}", pl.concat_str(items, separator=", ", ignore_nulls=True))).to_series()
+
+
+def _stalls(stalls: pl.DataFrame, flows: pl.DataFrame) -> dict[int, list[str]]:
+    """The stalls of each flow in order of time: objects."""
+    table = stalls.join(flows.select("flow", "first_ns"), on="flow", how="left", maintain_order="left")
+    frames = (pl.col(name).cast(pl.String).fill_null("null") for name in ("before", "after"))
+    texts = objects(
+        table.select(
+            _seconds(table["start_ns"] - table["first_ns"]).alias("start_s"),
+            *("length_s", "cause", "detail", "outstanding_bytes"),
+            pl.format("[{}, {}]", *frames).alias("frames"),
+        ),
+        ("frames",),
+    )
+    found: dict[int, list[str]] = defaultdict(list)
+    for flow, text in zip(table["flow"].to_list(), texts.to_list(), strict=True):
+        found[flow].append(text)
+    return found
+
+
+def _parameters(analysis: Analysis, flows: pl.DataFrame) -> pl.Series:
+    """All parameters that there are, of each flow: an object of objects."""
     names = pl.DataFrame({"name": pl.Series(list(NAMES), dtype=NAME)})
     estimates = analysis.parameters.select("flow", pl.col("name").cast(NAME), "value", "low", "high", "n")
-    table = analysis.flows.select("flow").join(names, how="cross")
+    table = flows.select("flow").join(names, how="cross")
     table = table.join(estimates, on=["flow", "name"], how="left", maintain_order="left")
     values = objects(table.select("value", "low", "high", pl.col("n").fill_null(0)))
     items = table.select("flow", item='"' + pl.col("name").cast(pl.String) + '": ' + values)
-    found = items.group_by("flow").agg("{" + pl.col("item").str.join(", ") + "}")
-    return dict(found.iter_rows())
+    found = items.group_by("flow", maintain_order=True).agg(
+        pl.format("{{{}}}", pl.col("item").str.join(", ")).alias("item")
+    )
+    return found["item"]
 
 
 def _models(analysis: Analysis) -> dict[tuple[int, bool], list[str]]:
@@ -361,16 +364,6 @@ def _models(analysis: Analysis) -> dict[tuple[int, bool], list[str]]:
     for flow, kind, text in zip(table["flow"].to_list(), baseline.to_list(), texts.to_list(), strict=True):
         models[flow, kind].append(text)
     return models
-
-
-def _observed(analysis: Analysis) -> dict[int, dict[str, Any]]:
-    table = ranking.observed(analysis.flows, analysis.events, analysis.rounds)
-    return {row["flow"]: row for row in rows(table)}
-
-
-def _congestion_control(analysis: Analysis) -> dict[int, dict[str, Any]]:
-    table = parameters.families(analysis.flows, analysis.events, analysis.rounds)
-    return {row["flow"]: row for row in rows(table)}
 
 
 def flat_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
