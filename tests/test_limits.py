@@ -95,7 +95,7 @@ def test_more_than_is_held_of_data_without_acks(tmp_path: Path) -> None:
 
 
 def test_more_is_missing_than_a_sender_would_bear(tmp_path: Path) -> None:
-    """Each packet is 101 segments beyond the last: a gap of the capture after 1000 and 8 for each packet that passed."""
+    """Each packet is 101 segments beyond the last: a gap of the capture after 1000 and 8 a packet."""
 
     def data(n: int) -> Packet:
         segment = tcp("10.0.0.1", "10.0.0.2", 1, 2, 1 + 101_000 * n, 1, ACK, payload=1000)
