@@ -94,6 +94,23 @@ def test_more_than_is_held_of_data_without_acks(tmp_path: Path) -> None:
     assert [(66_002, 6_600_000, 2, 1)] == flows.rows()
 
 
+def test_more_is_missing_than_a_sender_would_bear(tmp_path: Path) -> None:
+    """Each packet is 101 segments beyond the last: a gap of the capture after 1000 and 8 a packet."""
+
+    def data(n: int) -> Packet:
+        segment = tcp("10.0.0.1", "10.0.0.2", 1, 2, 1 + 101_000 * n, 1, ACK, payload=1000)
+        return Packet(captures.START_NS + n * 1_000_000, segment, len(segment))
+
+    answer = tcp("10.0.0.2", "10.0.0.1", 2, 1, 1, 1001, ACK)
+    packets = [data(0), Packet(captures.START_NS + 1, answer, len(answer)), *map(data, range(1, 200))]
+    found = analysis.analyze(write(tmp_path / "a.pcap", packets)).flows
+    # the n-th packet is believed to have a gap before it where 100 more are at most 1000 and 8 n
+    believed = 0
+    for n in range(2, 201):
+        believed += 100 if believed + 100 <= 1000 + 8 * n else 0
+    assert (200, believed) == (found["data_segments"].item(), found["lost_segments"].item())
+
+
 @pytest.mark.parametrize("place, kind", [("sender", "loss"), ("receiver", "spurious")])
 def test_a_segment_sent_200_times(place: str, kind: str, tmp_path: Path) -> None:
     """Fewer of its transmissions are kept; each but the last was lost, or each but the first arrived for nothing."""

@@ -280,3 +280,55 @@ impl Sender {
         self.reordering.pending = pending;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::{FlowRow, RoundRow};
+
+    struct Depths(Vec<u32>);
+
+    impl Sink for Depths {
+        fn flow(&mut self, _: FlowRow) {}
+
+        fn event(&mut self, row: EventRow) {
+            if row.kind == Kind::ReorderEvent {
+                self.0.push(row.segments);
+            }
+        }
+
+        fn round(&mut self, _: RoundRow) {}
+    }
+
+    /// Depths of the events that late segments of these orders and times make, a round trip being 1 s.
+    fn depths(late: &[(u64, i64)]) -> Vec<u32> {
+        let (mut reordering, mut depths) = (Reordering::of(0), Depths(Vec::new()));
+        for &(order, time_ns) in late {
+            let late = Late {
+                time_ns,
+                order,
+                left: 100 * order,
+                right: 100 * order + 100,
+                frame: order,
+                cause_frame: None,
+                segments: 1,
+                extent: 1,
+                arrival: None,
+                late_s: 0.0,
+                reason: Reason::IpId,
+                confidence: 0.98,
+            };
+            reordering.on_late(late, 1.0, 0.0, &mut depths);
+        }
+        reordering.close(&mut depths);
+        depths.0
+    }
+
+    #[test]
+    fn neighbours_and_those_of_one_round_trip_are_one_event() {
+        let second = 1_000_000_000;
+        assert_eq!(depths(&[(10, 0), (13, second), (10, 2 * second)]), [3]);
+        assert_eq!(depths(&[(10, 0), (14, second)]), [1, 1]);
+        assert_eq!(depths(&[(10, 0), (99, second - 1), (9, 2 * second)]), [2, 1]);
+    }
+}

@@ -192,3 +192,50 @@ impl AckDelay {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAY_NS: i64 = 10_000_000;
+
+    /// The way that a resend of `left` shows, which came 12 ms after the third duplicate ACK of it, where `later` higher
+    /// edges have had three duplicates since.
+    fn way_ns(later: u64) -> i64 {
+        let mut acks = AckDelay::NONE;
+        acks.set_way(WAY_NS as f64 / 1e9);
+        for edge in 0..=later {
+            for copy in 0..4 {
+                let ack = Ack {
+                    time_ns: 1000 * (4 * edge + copy) as i64,
+                    frame: 1,
+                    ack: 100 + edge,
+                    window: None,
+                    tsecr: None,
+                    pure: true,
+                    sack: [(0, 0); 4],
+                    sack_len: 0,
+                    ace: 0,
+                };
+                acks.push(ack, None);
+            }
+        }
+        acks.on_resend(&Answer {
+            time_ns: 12_003_000,
+            tsecr: None,
+            left: 100,
+            nxt: 1000,
+            silence_ns: 0,
+            data: true,
+            newest: true,
+        });
+        acks.way_ns
+    }
+
+    #[test]
+    fn a_resend_shows_the_way_of_one_of_the_last_edges() {
+        assert_eq!(way_ns(0), 12_000_000);
+        assert_eq!(way_ns(32), 12_000_000);
+        assert_eq!(way_ns(33), WAY_NS);
+    }
+}

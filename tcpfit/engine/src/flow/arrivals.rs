@@ -27,6 +27,9 @@ const TIMER_ROUND_TRIPS: f64 = 1.2;
 const PROBE_ROUND_TRIPS: f64 = 1.8;
 /// A hole without identifications longer than this is not filled with guesses (the capture started or stopped there).
 const LARGEST_GAP: u32 = 1000;
+/// Missing transmissions for each packet that passes: no sender goes on where fewer come through. More are not seen for
+/// another reason, a capture of every n-th packet for one.
+const MOST_MISSING: u64 = 8;
 
 /// A transmission that was made and has not come by.
 #[derive(Clone, Copy, Debug)]
@@ -81,6 +84,9 @@ pub struct Arrivals {
     /// Last segment that passed, to know a copy.
     last: Option<Passing>,
     pub segments: u64,
+    /// Packets that passed, copies included, and transmissions that are thought to have been made without.
+    packets: u64,
+    guessed: u64,
     pub bytes: u64,
     pub unique_bytes: u64,
     pub resent_segments: u64,
@@ -145,7 +151,7 @@ impl Arrivals {
 
     #[inline]
     fn skip(&mut self, index: i64, missing: u32) {
-        if (1..=LARGEST_GAP).contains(&missing) {
+        if missing > 0 && self.believes(missing) {
             self.skipped.extend(index - i64::from(missing)..index);
             while self.skipped.len() > REMEMBERED {
                 self.skipped.pop_front();
@@ -155,6 +161,7 @@ impl Arrivals {
 
     #[inline]
     pub fn on_data(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        self.packets += 1;
         let count = segments(passing.right - passing.left, sender.smss);
         let place = passing.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
         // what most segments are: the next, no copy, and no identification is missing before it
@@ -322,7 +329,7 @@ impl Arrivals {
     fn fill_gap(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         let hole = passing.left - sender.nxt;
         let new = segments(hole, sender.smss);
-        if new > LARGEST_GAP {
+        if !self.believes(new) {
             // the capture has a gap, or began in the middle: go on from here
             self.skipped.clear();
             sender.skip_to(passing.left);
@@ -448,7 +455,14 @@ impl Arrivals {
         })
     }
 
+    /// So many more transmissions can have been lost.
+    fn believes(&self, missing: u32) -> bool {
+        let most = u64::from(LARGEST_GAP) + MOST_MISSING * self.packets;
+        missing <= LARGEST_GAP && self.guessed + u64::from(missing) <= most
+    }
+
     fn remember(&mut self, index: Option<i64>, left: u64, hole_ns: i64, passing: &Passing, sender: &Sender) {
+        self.guessed += 1;
         if self.missing.len() >= REMEMBERED {
             self.missing.pop_front();
         }

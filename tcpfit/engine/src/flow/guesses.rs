@@ -150,7 +150,7 @@ impl Sender {
 
     pub fn seen_before(&self, left: u64, right: u64) -> bool {
         left < self.una || {
-            let first = self.board.units.partition_point(|u| u.right <= left);
+            let first = self.board.beyond(left);
             self.board
                 .units
                 .iter()

@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 /// Units at the front that are looked at one by one.
 const NEAR: usize = 8;
+/// Units of a board that is no longer looked through by halving.
+const LARGE: usize = 256;
 /// Units that a flow's searches may look at, or move, before they are held to what they earn.
 const CREDIT: usize = 1 << 22;
 /// Units that each search earns, and may look at in any case.
@@ -193,7 +195,7 @@ impl Scoreboard {
 
     /// Index of the unit that holds the byte `at`; `units.len()` if none does.
     pub fn find(&self, at: u64) -> usize {
-        let n = self.units.partition_point(|u| u.right <= at);
+        let n = self.beyond(at);
         if self.units.get(n).is_some_and(|u| u.left <= at) {
             n
         } else {
@@ -203,7 +205,46 @@ impl Scoreboard {
 
     /// Index of the first unit that begins at or after `at`.
     pub fn at_or_after(&self, at: u64) -> usize {
-        self.units.partition_point(|u| u.left < at)
+        self.first_not(at, |u| u.left < at)
+    }
+
+    /// Index of the first unit that ends beyond `at`.
+    pub fn beyond(&self, at: u64) -> usize {
+        self.first_not(at, |u| u.right <= at)
+    }
+
+    /// Index of the first unit that is not `below`, which has `at` near one of its edges. Halving a large board reads from
+    /// all over it: where units are of about one size, where to begin can be reckoned.
+    #[inline]
+    fn first_not(&self, at: u64, below: impl Fn(&Unit) -> bool) -> usize {
+        let count = self.units.len();
+        if count < LARGE {
+            return self.units.partition_point(below);
+        }
+        let (start, end) = (self.units[0].left, self.units[count - 1].right);
+        let share = at.clamp(start, end) - start;
+        let guess = (u128::from(share) * count as u128 / u128::from((end - start).max(1))) as usize;
+        // all before `low` are below, none from `high` on; steps double until they enclose the unit
+        let (mut low, mut high, mut step) = (guess.min(count), guess.min(count), 1);
+        while low > 0 && !below(&self.units[low - 1]) {
+            high = low - 1;
+            low = high.saturating_sub(step);
+            step *= 2;
+        }
+        while high < count && below(&self.units[high]) {
+            low = high + 1;
+            high = (low + step).min(count);
+            step *= 2;
+        }
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if below(&self.units[middle]) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
     }
 
     /// Number of units below `at`, which is made an edge. An ACK covers few: looking from the front finds them soonest.
@@ -239,7 +280,7 @@ impl Scoreboard {
 
     /// The same, if it costs no more than the flow has to spend. Index of the first unit that ends beyond `at`.
     fn try_split(&mut self, at: u64) -> usize {
-        let n = self.units.partition_point(|u| u.right <= at);
+        let n = self.beyond(at);
         if self.units.get(n).is_none_or(|u| u.left >= at) {
             return n;
         }
@@ -286,7 +327,7 @@ impl Scoreboard {
     pub fn resent(&mut self, left: u64, right: u64, many: usize, mut each: impl FnMut(&mut Unit)) {
         let again = self.disturbed.iter().flat_map(|d| d.again.range(left..right.max(left)));
         for &at in again.take(many) {
-            let n = self.units.partition_point(|u| u.left < at);
+            let n = self.at_or_after(at);
             if let Some(unit) = self.units.get_mut(n).filter(|u| u.left == at && u.resent.is_some()) {
                 each(unit);
             }
@@ -431,6 +472,27 @@ mod tests {
 
     fn edges(board: &Scoreboard) -> Vec<(u64, u64)> {
         board.units.iter().map(|u| (u.left, u.right)).collect()
+    }
+
+    #[test]
+    fn a_large_board_is_looked_through_as_a_small_one() {
+        let (mut board, mut at, mut state) = (Scoreboard::default(), 1000, 1u64);
+        for n in 0..4000u64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            // now long units, now short ones
+            let length = 1 + (state >> 40) % if n / 100 % 2 == 0 { 10 } else { 60_000 };
+            board.units.push_back(unit(at, at + length));
+            at += length;
+        }
+        let edges: Vec<u64> = board
+            .units
+            .iter()
+            .flat_map(|u| [u.left - 1, u.left, u.left + 1])
+            .collect();
+        for at in edges.into_iter().chain([0, 999, at - 1, at, at + 1, u64::MAX]) {
+            assert_eq!(board.units.partition_point(|u| u.left < at), board.at_or_after(at));
+            assert_eq!(board.units.partition_point(|u| u.right <= at), board.beyond(at));
+        }
     }
 
     #[test]

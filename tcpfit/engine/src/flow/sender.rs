@@ -825,3 +825,23 @@ impl Sender {
         echo.is_some_and(|echo| before(echo, first_resend_tsval))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_may_take_longer_where_the_time_of_its_ack_is_an_estimate() {
+        let tolerance_ns = |vantage: Vantage, srtt_s: f64| {
+            let mut sender = Sender::new(0, 0, 1448, vantage);
+            sender.rtt.srtt_s = srtt_s;
+            sender.clock_tolerance_ns()
+        };
+        assert_eq!(tolerance_ns(Vantage::Sender, 0.01), 1_000_000);
+        assert_eq!(tolerance_ns(Vantage::Sender, 0.1), 5_000_000);
+        for vantage in [Vantage::Receiver, Vantage::Middle, Vantage::Unknown] {
+            assert_eq!(tolerance_ns(vantage, 0.01), 4_000_000);
+            assert_eq!(tolerance_ns(vantage, 0.1), 10_000_000);
+        }
+    }
+}
