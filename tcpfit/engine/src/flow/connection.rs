@@ -204,14 +204,9 @@ impl Connection {
         (differs == 0).then_some(from)
     }
 
-    /// The connection has closed: few packets will come, if any.
+    /// The connection has closed: few packets will come, if any, so that what it holds in reserve is given back.
     pub fn linger(&mut self) {
         self.lingers = true;
-        self.shrink();
-    }
-
-    /// Gives back what is held in reserve.
-    pub fn shrink(&mut self) {
         for flow in self.ends.iter_mut().filter_map(|end| end.direction.as_mut()) {
             flow.sender.shrink();
         }

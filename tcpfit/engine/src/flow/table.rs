@@ -19,8 +19,7 @@ const LINGER_NS: i64 = 10_000_000_000;
 const OVER_NS: i64 = 1_000_000_000;
 /// A connection without a packet for this long is settled; what comes later is followed as a new one.
 const IDLE_NS: i64 = 600_000_000_000;
-/// Between two looks for idle connections, in time of the capture; those quiet for so long give back what they hold in
-/// reserve.
+/// Between two looks for idle connections, in time of the capture.
 const SWEEP_NS: i64 = 60_000_000_000;
 /// A counter went on if at most so many packets lie between two that were seen.
 const NEXT: u16 = 8;
@@ -618,15 +617,10 @@ impl Tracker {
     fn sweep(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
         let mut idle: Vec<(u32, u32)> = Vec::new();
-        for (slot, connection) in (0..).zip(&mut self.slots) {
-            let Some(connection) = connection.live_mut() else {
-                continue;
-            };
-            let quiet_ns = now_ns.saturating_sub(connection.last_ns);
-            if quiet_ns > IDLE_NS {
+        for (slot, connection) in (0..).zip(&self.slots) {
+            let is_idle = |c: &&Connection| c.last_ns.saturating_add(IDLE_NS) < now_ns;
+            if let Some(connection) = connection.live().filter(is_idle) {
                 idle.push((connection.number, slot));
-            } else if quiet_ns > SWEEP_NS {
-                connection.shrink();
             }
         }
         // in order of first packet, whatever slots were free then
