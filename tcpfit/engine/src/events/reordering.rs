@@ -173,6 +173,13 @@ impl Sender {
             return;
         }
         let again = unit.resent.as_ref().and_then(|resent| resent.first());
+        let listed = match again {
+            None => self.reordering.pending.len(),
+            Some(_) => self.reordering.suspects.len(),
+        };
+        if listed >= PENDING {
+            return;
+        }
         let found = if self.sack {
             self.sacked_above(unit, ack, heard)
                 .map(|(n, ns)| (n, ns, Reason::SackOrder, 0.9))
@@ -206,9 +213,7 @@ impl Sender {
             None => &mut self.reordering.pending,
             Some(_) => &mut self.reordering.suspects,
         };
-        if list.len() < PENDING {
-            list.push(seen);
-        }
+        list.push(seen);
     }
 
     /// Segments above the unit that earlier ACKs had SACKed, and since when.
