@@ -19,17 +19,20 @@ pub const PART: usize = 1024;
 /// Rows that are stowed together: under a MiB.
 const STOW: usize = 4096;
 
-/// Rows that are sorted by flow, then by key.
+/// Rows that are sorted by flow, then by time or number, then by key.
 pub trait Sorted: Rows {
     type Key: Ord;
 
     fn flow(&self) -> u32;
+    /// Time or number in the flow.
+    fn place(&self) -> i64;
     fn key(&self) -> Self::Key;
 }
 
 /// Rows that can wait as columns.
 pub trait Stowable: Sorted<Columns: Gather> {
     fn flow_at(columns: &Self::Columns, row: usize) -> u32;
+    fn place_at(columns: &Self::Columns, row: usize) -> i64;
     fn key_at(columns: &Self::Columns, row: usize) -> Self::Key;
 }
 
@@ -170,6 +173,7 @@ impl<R: Stowable> Stowing<R> {
         let order = sorted(
             rows,
             |row| R::flow_at(&stowed[row / STOW], row % STOW),
+            |row| R::place_at(&stowed[row / STOW], row % STOW),
             |row| R::key_at(&stowed[row / STOW], row % STOW),
         );
         let batches = R::Columns::gather(stowed, &order).into_iter();
@@ -179,7 +183,8 @@ impl<R: Stowable> Stowing<R> {
 
 /// The rows, sorted, as columns.
 fn settled<R: Sorted>(rows: Vec<R>, recent: &mut Vec<ArrayRef>) -> Vec<RecordBatch> {
-    let order = sorted(rows.len(), |row| rows[row].flow(), |row| rows[row].key());
+    let (flow, place) = (|row: usize| rows[row].flow(), |row: usize| rows[row].place());
+    let order = sorted(rows.len(), flow, place, |row| rows[row].key());
     let batches = order.chunks(BATCH).map(|places| {
         let columns: R::Columns = filled(places.len(), places.iter().map(|&place| &rows[place as usize]));
         shared::<R>(columns.finish(), recent)
@@ -201,31 +206,48 @@ fn filled<'a, R: Rows + 'a>(count: usize, mut rows: impl Iterator<Item = &'a R>)
     }
 }
 
-/// Places of the rows of a part in the order of their flows and then keys; equals as they came.
-fn sorted<K: Ord>(count: usize, flow: impl Fn(usize) -> u32, key: impl Fn(usize) -> K) -> Vec<u32> {
+/// The rows of a part in the order of their flows, their places in these, and their keys; equals as they came.
+fn sorted<K: Ord>(
+    count: usize,
+    flow: impl Fn(usize) -> u32,
+    place: impl Fn(usize) -> i64,
+    key: impl Fn(usize) -> K,
+) -> Vec<u32> {
     if count == 0 {
         return Vec::new();
     }
     // by flow: where each one's rows begin, and then, one further, where they end
-    let mut places = [0; PART + 1];
+    let mut ends = [0; PART + 1];
     let number = |row| flow(row) as usize % PART;
-    (0..count).for_each(|row| places[number(row) + 1] += 1);
-    (0..PART).for_each(|flow| places[flow + 1] += places[flow]);
+    (0..count).for_each(|row| ends[number(row) + 1] += 1);
+    (0..PART).for_each(|flow| ends[flow + 1] += ends[flow]);
     let mut order = vec![0; count];
     for row in 0..count {
-        let place = &mut places[number(row)];
-        order[*place] = row as u32;
-        *place += 1;
+        let end = &mut ends[number(row)];
+        order[*end] = row as u32;
+        *end += 1;
     }
     let mut begin = 0;
-    for end in places {
+    for end in ends {
         let rows = &mut order[begin..end];
-        if !rows.is_sorted_by_key(|&row| key(row as usize)) {
-            rows.sort_by_key(|&row| key(row as usize));
+        if !rows.is_sorted_by_key(|&row| (place(row as usize), key(row as usize))) {
+            sort(rows, &place, &key);
         }
         begin = end;
     }
     order
+}
+
+/// Sorts rows. A key is made of several columns: the place is taken out once for all, and decides for most.
+fn sort<K: Ord>(rows: &mut [u32], place: impl Fn(usize) -> i64, key: impl Fn(usize) -> K) {
+    let mut placed: Vec<(i64, u32)> = rows.iter().map(|&row| (place(row as usize), row)).collect();
+    placed.sort_by_key(|&(place, _)| place);
+    for equal in placed.chunk_by_mut(|a, b| a.0 == b.0).filter(|equal| equal.len() > 1) {
+        equal.sort_by_key(|&(_, row)| key(row as usize));
+    }
+    for (row, (_, sorted)) in rows.iter_mut().zip(placed) {
+        *row = sorted;
+    }
 }
 
 /// Adds to each batch the column of its rows.

@@ -244,26 +244,26 @@ impl Sorted for FlowRow {
         self.flow
     }
 
+    fn place(&self) -> i64 {
+        0
+    }
+
     fn key(&self) -> Self::Key {}
 }
 
 impl Sorted for EventRow {
-    type Key = (
-        Option<i64>,
-        Option<Kind>,
-        Option<u64>,
-        Option<u64>,
-        Option<u64>,
-        Option<Reason>,
-    );
+    type Key = (Option<Kind>, Option<u64>, Option<u64>, Option<u64>, Option<Reason>);
 
     fn flow(&self) -> u32 {
         self.flow
     }
 
+    fn place(&self) -> i64 {
+        self.time_ns
+    }
+
     fn key(&self) -> Self::Key {
         (
-            Some(self.time_ns),
             Some(self.kind),
             self.frame,
             Some(self.left),
@@ -278,9 +278,12 @@ impl Stowable for EventRow {
         columns.flow.get(row).unwrap_or_default()
     }
 
+    fn place_at(columns: &EventColumns, row: usize) -> i64 {
+        columns.time_ns.get(row).unwrap_or_default()
+    }
+
     fn key_at(columns: &EventColumns, row: usize) -> Self::Key {
         (
-            columns.time_ns.get(row),
             columns.kind.get(row),
             columns.frame.get(row),
             columns.left.get(row),
@@ -291,15 +294,17 @@ impl Stowable for EventRow {
 }
 
 impl Sorted for RoundRow {
-    type Key = Option<u32>;
+    type Key = ();
 
     fn flow(&self) -> u32 {
         self.flow
     }
 
-    fn key(&self) -> Self::Key {
-        Some(self.round)
+    fn place(&self) -> i64 {
+        i64::from(self.round)
     }
+
+    fn key(&self) -> Self::Key {}
 }
 
 impl Stowable for RoundRow {
@@ -307,9 +312,11 @@ impl Stowable for RoundRow {
         columns.flow.get(row).unwrap_or_default()
     }
 
-    fn key_at(columns: &RoundColumns, row: usize) -> Self::Key {
-        columns.round.get(row)
+    fn place_at(columns: &RoundColumns, row: usize) -> i64 {
+        columns.round.get(row).map_or(0, i64::from)
     }
+
+    fn key_at(_: &RoundColumns, _: usize) -> Self::Key {}
 }
 
 /// What is not a number is not known.
