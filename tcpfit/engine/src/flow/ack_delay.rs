@@ -103,7 +103,8 @@ impl AckDelay {
         }
     }
 
-    pub fn push(&mut self, ack: Ack, tsval: Option<u32>) {
+    /// Lets an ACK go its way; gives the oldest where more are under way than is followed.
+    pub fn push(&mut self, ack: Ack, tsval: Option<u32>) -> Option<Ack> {
         if ack.ack > self.edge.at {
             if self.edge.third_ns.is_some() {
                 if self.earlier.len() >= EARLIER {
@@ -124,6 +125,12 @@ impl AckDelay {
             }
         }
         self.queue.push_back(UnderWay { ack, tsval });
+        if self.queue.len() <= UNDER_WAY {
+            return None;
+        }
+        let mut oldest = self.queue.pop_front()?.ack;
+        oldest.time_ns = (oldest.time_ns + self.way_ns).min(ack.time_ns);
+        Some(oldest)
     }
 
     /// Without timestamps: a resend shows how long the ACK that asked for it took.
@@ -163,7 +170,7 @@ impl AckDelay {
             (Some(tsval), Some(echo)) => before(tsval, echo) || tsval == echo && !beyond || overdue,
             _ => answer.time_ns >= due_ns + if beyond { WAY_MARGIN_NS } else { 0 },
         };
-        if !arrived && self.queue.len() <= UNDER_WAY {
+        if !arrived {
             return None;
         }
         let answers = front.tsval.is_some() && front.tsval == answer.tsecr && front.ack.ack < answer.nxt;
@@ -199,6 +206,20 @@ mod tests {
 
     const WAY_NS: i64 = 10_000_000;
 
+    fn ack(time_ns: i64, ack: u64) -> Ack {
+        Ack {
+            time_ns,
+            frame: 1,
+            ack,
+            window: None,
+            tsecr: None,
+            pure: true,
+            sack: [(0, 0); 4],
+            sack_len: 0,
+            ace: 0,
+        }
+    }
+
     /// The way that a resend of `left` shows, which came 12 ms after the third duplicate ACK of it, where `later` higher
     /// edges have had three duplicates since.
     fn way_ns(later: u64) -> i64 {
@@ -206,18 +227,7 @@ mod tests {
         acks.set_way(WAY_NS as f64 / 1e9);
         for edge in 0..=later {
             for copy in 0..4 {
-                let ack = Ack {
-                    time_ns: 1000 * (4 * edge + copy) as i64,
-                    frame: 1,
-                    ack: 100 + edge,
-                    window: None,
-                    tsecr: None,
-                    pure: true,
-                    sack: [(0, 0); 4],
-                    sack_len: 0,
-                    ace: 0,
-                };
-                acks.push(ack, None);
+                acks.push(ack(1000 * (4 * edge + copy) as i64, 100 + edge), None);
             }
         }
         acks.on_resend(&Answer {
@@ -237,5 +247,18 @@ mod tests {
         assert_eq!(way_ns(0), 12_000_000);
         assert_eq!(way_ns(32), 12_000_000);
         assert_eq!(way_ns(33), WAY_NS);
+    }
+
+    #[test]
+    fn without_an_answer_the_oldest_arrive_in_the_end() {
+        let mut acks = AckDelay::NONE;
+        acks.set_way(WAY_NS as f64 / 1e9);
+        let sent = UNDER_WAY as i64 + 20_000;
+        let arrived: Vec<Ack> = (0..sent)
+            .filter_map(|n| acks.push(ack(1000 * n, n as u64), None))
+            .collect();
+        assert_eq!((20_000, UNDER_WAY), (arrived.len(), acks.queue.len()));
+        let expected = (0..20_000).map(|n| (1000 * n + WAY_NS, n as u64));
+        assert!(arrived.iter().map(|ack| (ack.time_ns, ack.ack)).eq(expected));
     }
 }

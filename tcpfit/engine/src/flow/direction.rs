@@ -273,7 +273,10 @@ impl Flow {
                 self.sender.marks.on_ack(&ack.echo(progress), state, sink);
                 self.newest_ack = self.newest_ack.max(ack.ack);
             }
-            self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
+            let oldest = self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
+            if let Some(oldest) = oldest {
+                self.sender.on_ack(&oldest, sink);
+            }
         }
     }
 
