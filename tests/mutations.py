@@ -70,8 +70,8 @@ def peak_mb() -> float:
 def problem(path: Path) -> str | None:
     """What is wrong with how the command takes a capture; None where nothing is."""
     from click.testing import CliRunner
+    from tcpfit.cli.main import main
 
-    from cli.main import main
     from tcpfit.exceptions import CaptureError
     from tcpfit.readers import Settings, read
 
