@@ -171,9 +171,7 @@ impl Arrivals {
             self.last = Some(*passing);
             self.segments += u64::from(count);
             self.bytes += passing.right - passing.left;
-            self.newest_tsval = passing.tsval.or(self.newest_tsval);
-            self.unique_bytes += passing.right - passing.left;
-            sender.send_new(&Self::sent(passing));
+            self.send_new(passing, sender, sink);
         } else {
             self.on_other_data(passing, count, place, sender, sink);
         }

@@ -8,8 +8,7 @@ use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 use foldhash::fast::RandomState;
-use std::collections::HashMap;
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
 /// Packets of a closed connection are known as such for so long (RFC 9293's 2 MSL is longer than needed here).
