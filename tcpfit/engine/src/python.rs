@@ -340,8 +340,12 @@ fn new_analysis(
         to_ns: to_s.map(|seconds| nanoseconds("to_s", seconds)).transpose()?,
     };
     let max_flows = max_flows.map(|most| at_least_1("max_flows", most)).transpose()?;
-    let max_flows = max_flows.map_or(MAX_FLOWS, |most| most as usize);
-    Ok(Analysis::new(selection, Settings { vantage, max_flows }, segments))
+    let settings = Settings {
+        vantage,
+        max_flows: max_flows.map_or(MAX_FLOWS, |most| most as usize),
+        ..Settings::default()
+    };
+    Ok(Analysis::new(selection, settings, segments))
 }
 
 fn at_least_1(name: &str, value: i64) -> PyResult<u64> {
