@@ -32,8 +32,8 @@ const HOSTS: usize = 65_536;
 /// Connections open at once beyond which segments wait for what is known of theirs: of fewer a cache holds enough.
 const MANY: usize = 16384;
 
-/// Connections open at once beyond which new ones are kept packed.
-pub const PACKED_FROM: usize = 256;
+/// Connections open at once beyond which new ones are kept packed: what is known of fewer is near enough.
+pub const PACKED_FROM: usize = 2048;
 
 /// Connections followed at once, unless the user says otherwise: some 250 MB where none carries data.
 pub const MAX_FLOWS: usize = 1 << 18;
