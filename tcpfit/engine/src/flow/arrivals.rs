@@ -9,7 +9,7 @@
 use crate::events::cause::SHORTEST_TIMER_S;
 use crate::events::reordering::Late;
 use crate::flow::ip_id::{IpId, Place};
-use crate::flow::scoreboard::segments;
+use crate::flow::scoreboard::{segments, Transmission};
 use crate::flow::sender::{Sender, Sent};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
@@ -266,10 +266,9 @@ impl Arrivals {
 
     /// The identification has been seen: on the same range, and sooner than a timer could send it again?
     fn is_copy_by_id(&self, passing: &Passing, sender: &Sender) -> bool {
-        let unit = sender.board.units.get(sender.board.find(passing.left));
-        let sent = unit.into_iter().flat_map(|u| u.all());
+        let sent = sender.board.copies(passing.left);
         let on_board = sent
-            .filter(|t| t.seen && Some(t.ip_id) == passing.ip_id)
+            .filter(|t| t.seen() && Some(t.ip_id) == passing.ip_id)
             .map(|t| t.time_ns)
             .last();
         let last = self
@@ -295,8 +294,7 @@ impl Arrivals {
     }
 
     fn copy_event(&self, passing: &Passing, count: u32, sender: &Sender, sink: &mut dyn Sink) {
-        let unit = sender.board.units.get(sender.board.find(passing.left));
-        let mut sent = unit.into_iter().flat_map(|u| u.all()).filter(|t| t.seen);
+        let mut sent = sender.board.copies(passing.left).filter(Transmission::seen);
         let copied = match passing.ip_id {
             Some(id) if id != 0 => sent.find(|t| t.ip_id == id).map(|t| t.frame),
             _ => sent.last().map(|t| t.frame),

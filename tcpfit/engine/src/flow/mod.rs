@@ -10,6 +10,7 @@ pub mod guesses;
 mod index;
 pub mod ip_id;
 pub mod rare;
+pub mod ring;
 pub mod rounds;
 pub mod rtt;
 pub mod scoreboard;

@@ -308,7 +308,6 @@ impl Sender {
             flight: self.flight() as f32,
             ip_id: sent.ip_id,
             cause,
-            seen: sent.frame != 0,
             doubtful: sent.doubtful,
         }
     }
@@ -320,11 +319,7 @@ impl Sender {
         self.learn_response(sent.time_ns - self.last_ack_ns);
         let count = segments(sent.right - sent.left, self.smss);
         let first = self.transmission(sent, Reason::Unknown);
-        // written where it stays: a copy of what was just written waits for it
-        self.board.units.push_back(Unit::BLANK);
-        if let Some(unit) = self.board.units.back_mut() {
-            (unit.left, unit.right, unit.first) = (sent.left, sent.right, first);
-        }
+        self.board.units.push_back(Unit::new(sent.left, sent.right, &first));
         self.order += u64::from(count);
         self.nxt = sent.right;
         self.outstanding += count;
@@ -356,9 +351,9 @@ impl Sender {
         let Some(unit) = self.board.units.pop_front() else {
             return;
         };
-        let count = segments(unit.right - unit.left, self.smss);
+        let count = unit.segments(self.smss);
         self.overfull = true;
-        self.una = unit.right;
+        self.una = unit.right();
         self.outstanding = self.outstanding.saturating_sub(count);
         if unit.sacked_ns != 0 {
             self.sacked = self.sacked.saturating_sub(count);
@@ -366,8 +361,9 @@ impl Sender {
         if let Some(covered) = &mut self.covered {
             covered.below(self.una);
         }
-        if unit.resent.is_some() || !unit.first.seen {
-            self.fates.on_undelivered(unit);
+        if !unit.is_plain() {
+            let history = self.board.history(unit);
+            self.fates.on_undelivered(history);
         }
     }
 
@@ -400,12 +396,11 @@ impl Sender {
             let Some(unit) = self.board.units.pop_front() else {
                 break;
             };
-            self.una = unit.right;
-            self.outstanding = self
-                .outstanding
-                .saturating_sub(segments(unit.right - unit.left, self.smss));
+            self.una = unit.right();
+            self.outstanding = self.outstanding.saturating_sub(unit.segments(self.smss));
             if !unit.is_plain() {
-                self.fates.on_undelivered(unit);
+                let history = self.board.history(unit);
+                self.fates.on_undelivered(history);
                 self.settle(sent.time_ns, sink);
             }
         }
@@ -422,7 +417,7 @@ impl Sender {
         let many = self.board.resendable(units.len());
         for n in units.take(many) {
             if let Some((old, next)) = self.board.resend(n, transmission) {
-                let range = (self.board.units[n].left, self.board.units[n].right);
+                let range = (self.board.units[n].left, self.board.units[n].right());
                 let context = self.context();
                 self.fates.give_up(range, &old, &next, &context, sink);
             }
@@ -525,22 +520,13 @@ impl Sender {
             return;
         };
         let latest_ns = ack.time_ns - least_ns(self.rtt.min_s);
-        let late = |u: &&mut Unit| {
-            u.sacked_ns == 0
-                && !u.discarded
-                && u.first.seen
-                && before(u.first.tsval, echo)
-                && u.first.time_ns <= latest_ns
-        };
-        if let Some(unit) = self
-            .board
-            .units
-            .iter_mut()
-            .take_while(|u| u.first.time_ns <= latest_ns)
-            .take(LOOKED_AT)
-            .find(late)
-        {
-            unit.discarded = true;
+        let late = |u: &Unit| u.sacked_ns == 0 && !u.is_discarded() && u.first_seen() && before(u.tsval, echo);
+        let units = &mut self.board.units;
+        let mut old = units.iter().take_while(|u| u.time_ns <= latest_ns).take(LOOKED_AT);
+        let found = old.position(late);
+        drop(old);
+        if let Some(n) = found {
+            units[n].discard();
         }
     }
 
@@ -577,19 +563,21 @@ impl Sender {
     fn on_first_sack(&mut self, n: usize, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
         let unit = &mut self.board.units[n];
         unit.sacked_ns = ack.time_ns;
-        self.sacked += segments(unit.right - unit.left, self.smss);
-        let overtaken = unit.left < heard;
-        if unit.resent.is_none() {
-            self.heard = self.heard.max(unit.right);
-            self.delivered_order = self.delivered_order.max(unit.first.order);
-            if unit.first.seen && first_sample.is_none() {
-                *first_sample = Some(unit.first.time_ns);
+        let unit = *unit;
+        self.sacked += unit.segments(self.smss);
+        if unit.is_resent() {
+            let last = self.board.last(&unit);
+            if ack.time_ns - last.time_ns >= (self.rtt.min_s * 1e9) as i64 {
+                self.delivered_order = self.delivered_order.max(last.order);
             }
-        } else if ack.time_ns - unit.last().time_ns >= (self.rtt.min_s * 1e9) as i64 {
-            self.delivered_order = self.delivered_order.max(unit.last().order);
+        } else {
+            self.heard = self.heard.max(unit.right());
+            self.delivered_order = self.delivered_order.max(unit.order);
+            if unit.first_seen() && first_sample.is_none() {
+                *first_sample = Some(unit.time_ns);
+            }
         }
-        if overtaken {
-            let unit = unit.clone();
+        if unit.left < heard {
             self.on_overtaken(&unit, ack, heard);
         }
     }
@@ -615,36 +603,35 @@ impl Sender {
             // what most are: sent once, and nothing has been heard of them or beyond
             let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
             if unheard && unit.is_plain() {
-                let count = segments(unit.right - unit.left, self.smss);
+                let count = unit.segments(self.smss);
                 self.outstanding = self.outstanding.saturating_sub(count);
-                self.delivered_order = self.delivered_order.max(unit.first.order);
-                oldest.get_or_insert(unit.first.time_ns);
-                self.board.units.pop_front();
+                self.delivered_order = self.delivered_order.max(unit.order);
+                oldest.get_or_insert(unit.time_ns);
+                self.board.units.skip_front(1);
                 head = false;
                 continue;
             }
             let Some(unit) = self.board.units.pop_front() else {
                 break;
             };
-            let count = segments(unit.right - unit.left, self.smss);
-            let first_ns = unit.first.time_ns;
+            let count = unit.segments(self.smss);
             self.outstanding = self.outstanding.saturating_sub(count);
             if unit.sacked_ns != 0 {
                 self.sacked = self.sacked.saturating_sub(count);
             }
-            if unit.sacked_ns == 0 && (unit.left < heard || head && self.unexplained_acks > 0 || unit.resent.is_some())
-            {
+            if unit.sacked_ns == 0 && (unit.left < heard || head && self.unexplained_acks > 0 || unit.is_resent()) {
                 self.on_overtaken(&unit, ack, heard);
             }
-            if unit.resent.is_none() && unit.first.seen {
-                self.delivered_order = self.delivered_order.max(unit.first.order);
+            if unit.is_plain() {
+                self.delivered_order = self.delivered_order.max(unit.order);
                 if unit.sacked_ns == 0 {
-                    oldest.get_or_insert(unit.first.time_ns);
+                    oldest.get_or_insert(unit.time_ns);
                 }
             } else {
-                resent |= unit.resent.is_some();
+                resent |= unit.is_resent();
+                let history = self.board.history(unit);
                 if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
-                    if let Some(t) = unit.all().filter(|t| t.seen && t.tsval == echo).last() {
+                    if let Some(t) = history.copies.iter().rfind(|t| t.seen() && t.tsval == echo) {
                         echoed = Some(t.time_ns);
                     }
                 }
@@ -656,7 +643,7 @@ impl Sender {
                 let before = if held > 0 && !head { filler } else { u64::MAX };
                 let this = self
                     .fates
-                    .on_delivered(unit, delivered_ns, head, before, ack, self.rtt.min_s);
+                    .on_delivered(history, delivered_ns, head, before, ack, self.rtt.min_s);
                 if let Some(order) = this.order {
                     self.delivered_order = self.delivered_order.max(order);
                     if head {
@@ -669,7 +656,7 @@ impl Sender {
             }
             // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
             let least_ns = least_ns(self.rtt.min_s);
-            if !head && first_ns + least_ns <= self.held_ns {
+            if !head && unit.time_ns + least_ns <= self.held_ns {
                 held = held.saturating_sub(count);
             }
             head = false;
@@ -721,18 +708,7 @@ impl Sender {
 
     /// A transmission thought missing arrived after all.
     pub fn arrived(&mut self, order: u64, left: u64, frame: u64) -> bool {
-        let n = self.board.find(left);
-        let unit = self.board.units.get_mut(n);
-        let found = match unit.and_then(|u| u.all_mut().find(|t| t.order == order)) {
-            Some(t) => t,
-            None => match self.fates.find(order, left) {
-                Some(t) => t,
-                None => return false,
-            },
-        };
-        found.seen = true;
-        found.frame = frame;
-        true
+        self.board.arrived(order, left, frame) || self.fates.arrived(order, left, frame)
     }
 
     /// Gives out what no later packet can change.
@@ -745,7 +721,7 @@ impl Sender {
     }
 
     fn settle_waiting(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        let open_ns = self.board.units.front().map_or(i64::MAX, |u| u.first.time_ns);
+        let open_ns = self.board.units.front().map_or(i64::MAX, |u| u.time_ns);
         let mut known_ns = open_ns;
         if !self.fates.is_settled() {
             let context = self.context();
@@ -767,7 +743,8 @@ impl Sender {
         }
         while let Some(unit) = self.board.units.pop_front() {
             if !unit.is_plain() {
-                self.fates.on_undelivered(unit);
+                let history = self.board.history(unit);
+                self.fates.on_undelivered(history);
             }
         }
         self.settle(i64::MAX, sink);
@@ -784,7 +761,8 @@ impl Sender {
     /// When the retransmission timer was last started: by an ACK that moved the left edge, or with the head of what is
     /// outstanding (RFC 6298, 5.1 to 5.3).
     pub fn timer_start_ns(&self) -> i64 {
-        let head_ns = self.board.units.front().map_or(i64::MIN / 2, |u| u.last().time_ns);
+        let head = self.board.units.front();
+        let head_ns = head.map_or(i64::MIN / 2, |u| self.board.last(u).time_ns);
         self.last_advance_ns.max(head_ns)
     }
 
