@@ -637,7 +637,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             // now long units, now short ones
             let length = 1 + (state >> 40) % if n / 100 % 2 == 0 { 10 } else { 60_000 };
-            board.units.push_back(unit(at, at + length));
+            *board.units.push_back() = unit(at, at + length);
             at += length;
         }
         let edges: Vec<u64> = board
@@ -736,10 +736,10 @@ mod tests {
             (false, true, [(2, 3), (3, 4)]),
         ] {
             let mut board = Scoreboard::default();
-            board.units.push_back(Unit {
+            *board.units.push_back() = Unit {
                 frame: u64::from(first_seen),
                 ..unit(0, 10)
-            });
+            };
             let mut given = Vec::new();
             for order in 1..=(KEPT + 1) as u64 {
                 let transmission = Transmission {

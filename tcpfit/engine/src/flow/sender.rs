@@ -95,6 +95,18 @@ impl Sent {
     }
 }
 
+/// What an ACK that moved the left edge has covered so far.
+#[derive(Default)]
+struct Taken {
+    /// Nothing yet: the next unit is the head.
+    head: bool,
+    /// Karn: no sample from resent data; the oldest unit never resent is the estimator's.
+    oldest: Option<i64>,
+    resent: bool,
+    /// When the resend was sent whose timestamp the ACK echoes.
+    echoed: Option<i64>,
+}
+
 pub struct Sender {
     pub flow: u32,
     pub smss: u32,
@@ -229,15 +241,25 @@ impl Sender {
     /// Segments outstanding at the sender: RFC 6675's pipe as far as SACKs and duplicate ACKs tell; NaN without ACKs.
     #[inline]
     pub fn flight(&self) -> f64 {
-        if self.one_way {
-            return f64::NAN;
-        }
-        let arrived = match (self.sack, self.episodes.phase) {
+        self.flight_without(self.received())
+    }
+
+    /// Segments outstanding that the receiver is known, or thought, to have.
+    #[inline]
+    fn received(&self) -> u32 {
+        match (self.sack, self.episodes.phase) {
             (true, _) => self.sacked,
             (false, Phase::Open) => self.duplicate_acks,
             (false, _) => self.unexplained_acks,
-        };
-        f64::from(self.outstanding.saturating_sub(arrived))
+        }
+    }
+
+    #[inline]
+    fn flight_without(&self, received: u32) -> f64 {
+        if self.one_way {
+            return f64::NAN;
+        }
+        f64::from(self.outstanding.saturating_sub(received))
     }
 
     /// What an event of marks says of the sender.
@@ -299,13 +321,13 @@ impl Sender {
     }
 
     #[inline]
-    fn transmission(&self, sent: &Sent, cause: Reason) -> Transmission {
+    fn transmission(&self, sent: &Sent, cause: Reason, flight: f64) -> Transmission {
         Transmission {
             time_ns: sent.time_ns,
             order: self.order,
             frame: sent.frame,
             tsval: sent.tsval,
-            flight: self.flight() as f32,
+            flight: flight as f32,
             ip_id: sent.ip_id,
             cause,
             doubtful: sent.doubtful,
@@ -318,16 +340,18 @@ impl Sender {
         self.tick_at_new_data(sent.time_ns, sent.right);
         self.learn_response(sent.time_ns - self.last_ack_ns);
         let count = segments(sent.right - sent.left, self.smss);
-        let first = self.transmission(sent, Reason::Unknown);
-        self.board.units.push_back(Unit::new(sent.left, sent.right, &first));
+        let mut received = self.received();
+        let first = self.transmission(sent, Reason::Unknown, self.flight_without(received));
+        *self.board.units.push_back() = Unit::new(sent.left, sent.right, &first);
         self.order += u64::from(count);
         self.nxt = sent.right;
         self.outstanding += count;
         if self.board.units.len() > OUTSTANDING {
             self.let_go();
+            received = self.received();
         }
         self.last_sent_ns = sent.time_ns;
-        let flight = self.flight();
+        let flight = self.flight_without(received);
         if flight > self.totals.flight_max {
             self.totals.flight_max = flight;
         }
@@ -412,7 +436,7 @@ impl Sender {
         let count = segments(sent.right - sent.left, self.smss);
         let reason = self.on_resend(sent, sink);
         self.fates.on_resend(sent);
-        let transmission = self.transmission(sent, reason);
+        let transmission = self.transmission(sent, reason, self.flight());
         let units = self.board.touch(sent.left.max(self.una), sent.right);
         let many = self.board.resendable(units.len());
         for n in units.take(many) {
@@ -589,33 +613,86 @@ impl Sender {
             return;
         }
         let from = self.una;
-        // Karn: no sample from resent data; the oldest unit never resent is the estimator's
-        let (mut oldest, mut resent) = (None, false);
-        let mut echoed: Option<i64> = None;
-        let mut head = true;
+        let oldest = self.take_plain(ack.ack, heard);
+        let mut taken = Taken {
+            head: oldest.is_none(),
+            oldest,
+            ..Taken::default()
+        };
+        if self.board.units.front().is_some_and(|unit| unit.left < ack.ack) {
+            self.take_any(ack, heard, &mut taken, sink);
+        } else {
+            self.unexplained_acks = if self.sack { 0 } else { self.unexplained_acks };
+        }
+        self.una = ack.ack;
+        if let Some(covered) = &mut self.covered {
+            covered.below(self.una);
+        }
+        if !taken.resent {
+            if let Some(sent_ns) = taken.oldest {
+                let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
+                self.rtt.sample(rtt_s, self.una, self.nxt);
+                self.episodes.on_sample();
+                self.rounds.sample(rtt_s);
+            }
+        } else if let Some(sent_ns) = taken.echoed {
+            self.rtt
+                .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+            self.episodes.on_sample();
+        }
+        let bytes = ack.ack - from;
+        self.totals.acks += 1;
+        self.totals.acked_bytes += bytes;
+        self.duplicate_acks = 0;
+        self.last_advance_ns = ack.time_ns;
+        self.on_advance(ack, sink);
+        let window = ack.window.map(|w| w as f64 / f64::from(self.smss));
+        self.rounds
+            .acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
+        self.settle(ack.time_ns, sink);
+    }
+
+    /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
+    /// been heard, nor of anything beyond. When the oldest of them was sent.
+    #[inline]
+    fn take_plain(&mut self, to: u64, heard: u64) -> Option<i64> {
+        let units = self.board.units.first_near();
+        let oldest = units
+            .first()
+            .filter(|u| u.left >= heard && self.unexplained_acks == 0)?;
+        let (oldest_ns, mut taken, mut count) = (oldest.time_ns, 0, 0);
+        for unit in units {
+            if unit.right() > to || unit.sacked_ns != 0 || !unit.is_plain() {
+                break;
+            }
+            taken += 1;
+            count += unit.segments(self.smss);
+            self.delivered_order = self.delivered_order.max(unit.order);
+        }
+        self.outstanding = self.outstanding.saturating_sub(count);
+        self.board.units.skip_front(taken);
+        (taken > 0).then_some(oldest_ns)
+    }
+
+    /// Takes off all that the ACK covers.
+    #[inline(never)]
+    fn take_any(&mut self, ack: &Ack, heard: u64, taken: &mut Taken, sink: &mut dyn Sink) {
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
-        let units = self.board.below(ack.ack);
-        for _ in 0..units {
-            let Some(unit) = self.board.units.front() else {
-                break;
-            };
-            // what most are: sent once, and nothing has been heard of them or beyond
-            let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
-            if unheard && unit.is_plain() {
-                let count = unit.segments(self.smss);
-                self.outstanding = self.outstanding.saturating_sub(count);
-                self.delivered_order = self.delivered_order.max(unit.order);
-                oldest.get_or_insert(unit.time_ns);
-                self.board.units.skip_front(1);
-                head = false;
-                continue;
-            }
+        for _ in 0..self.board.below(ack.ack) {
             let Some(unit) = self.board.units.pop_front() else {
                 break;
             };
+            let head = std::mem::take(&mut taken.head);
             let count = unit.segments(self.smss);
             self.outstanding = self.outstanding.saturating_sub(count);
+            // what most are, here too: sent once, and nothing has been heard of them or beyond
+            let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
+            if unheard && unit.is_plain() {
+                self.delivered_order = self.delivered_order.max(unit.order);
+                taken.oldest.get_or_insert(unit.time_ns);
+                continue;
+            }
             if unit.sacked_ns != 0 {
                 self.sacked = self.sacked.saturating_sub(count);
             }
@@ -625,14 +702,14 @@ impl Sender {
             if unit.is_plain() {
                 self.delivered_order = self.delivered_order.max(unit.order);
                 if unit.sacked_ns == 0 {
-                    oldest.get_or_insert(unit.time_ns);
+                    taken.oldest.get_or_insert(unit.time_ns);
                 }
             } else {
-                resent |= unit.is_resent();
+                taken.resent |= unit.is_resent();
                 let history = self.board.history(unit);
                 if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
                     if let Some(t) = history.copies.iter().rfind(|t| t.seen() && t.tsval == echo) {
-                        echoed = Some(t.time_ns);
+                        taken.echoed = Some(t.time_ns);
                     }
                 }
                 let delivered_ns = if unit.sacked_ns != 0 {
@@ -659,36 +736,9 @@ impl Sender {
             if !head && unit.time_ns + least_ns <= self.held_ns {
                 held = held.saturating_sub(count);
             }
-            head = false;
         }
         // one segment filled the hole, each of the others it released had brought a duplicate ACK
-        self.unexplained_acks = if self.sack { 0 } else { held };
-        self.una = ack.ack;
-        if let Some(covered) = &mut self.covered {
-            covered.below(self.una);
-        }
-        if !resent {
-            if let Some(sent_ns) = oldest {
-                let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
-                self.rtt.sample(rtt_s, self.una, self.nxt);
-                self.episodes.on_sample();
-                self.rounds.sample(rtt_s);
-            }
-        } else if let Some(sent_ns) = echoed {
-            self.rtt
-                .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
-            self.episodes.on_sample();
-        }
-        let bytes = ack.ack - from;
-        self.totals.acks += 1;
-        self.totals.acked_bytes += bytes;
-        self.duplicate_acks = 0;
-        self.last_advance_ns = ack.time_ns;
-        self.on_advance(ack, sink);
-        let window = ack.window.map(|w| w as f64 / f64::from(self.smss));
-        self.rounds
-            .acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
-        self.settle(ack.time_ns, sink);
+        self.unexplained_acks = held;
     }
 
     /// Without SACK: a stretch of resends is over, a round trip after the last of them, when everything is acknowledged
@@ -782,6 +832,7 @@ impl Sender {
     }
 
     /// How soon the host sends what an ACK lets go: mean of the answers that come within the tolerance.
+    #[inline]
     fn learn_response(&mut self, took_ns: i64) {
         // the floor of the tolerance is the host's own business, and spares most the product
         if (0..CLOCK_FLOOR_NS).contains(&took_ns) || (0..self.clock_tolerance_ns()).contains(&took_ns) {
