@@ -173,18 +173,21 @@ impl Arrivals {
             self.bytes += passing.right - passing.left;
             self.send_new(passing, sender, sink);
         } else {
-            self.on_other_data(passing, count, place, sender, sink);
+            self.on_other_data(*passing, count, place, sender, sink);
         }
     }
 
+    /// The segment comes by value: one whose address is asked for is written to memory, and most are only looked at.
+    #[inline(never)]
     fn on_other_data(
         &mut self,
-        passing: &Passing,
+        passing: Passing,
         count: u32,
         mut place: Place,
         sender: &mut Sender,
         sink: &mut dyn Sink,
     ) {
+        let passing = &passing;
         if place == Place::Copy && !self.is_copy_by_id(passing, sender) {
             place = Place::Unknown; // a number that came again: a resend with its original's, or other data
         }
