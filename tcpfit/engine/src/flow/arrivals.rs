@@ -163,8 +163,12 @@ impl Arrivals {
     pub fn on_data(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         self.packets += 1;
         let count = segments(passing.right - passing.left, sender.smss);
-        let place = passing.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
         // what most segments are: the next, no copy, and no identification is missing before it
+        let next_id = passing.ip_id.is_some_and(|id| self.id.take_next(id, count));
+        let mut place = Place::Unknown;
+        if let Some(id) = passing.ip_id.filter(|_| !next_id) {
+            place = self.id.observe_any(id, count);
+        }
         let next = passing.left == sender.nxt && self.last.is_none_or(|last| last.left != passing.left);
         let newest = matches!(place, Place::Unknown | Place::Newest { missing: 0, .. });
         if next && newest && self.skipped.is_empty() && !sender.one_way {
@@ -173,6 +177,7 @@ impl Arrivals {
             self.bytes += passing.right - passing.left;
             self.send_new(passing, sender, sink);
         } else {
+            let place = if next_id { self.id.newest() } else { place };
             self.on_other_data(*passing, count, place, sender, sink);
         }
     }

@@ -9,8 +9,6 @@ use std::collections::BTreeMap;
 
 /// Units at the front that are looked at one by one.
 const NEAR: usize = 8;
-/// Units of a board that is no longer looked through by halving.
-const LARGE: usize = 256;
 /// Units that a flow's searches may look at, or move, before they are held to what they earn.
 const CREDIT: usize = 1 << 22;
 /// Units that each search earns, and may look at in any case.
@@ -318,6 +316,18 @@ impl Scoreboard {
     /// The same, if it costs no more than the flow has to spend. Index of the first unit that ends beyond `at`.
     fn try_split(&mut self, at: u64) -> usize {
         let n = self.beyond(at);
+        self.try_split_unit(n, at)
+    }
+
+    /// The same, not below the unit `from`, and most often near it.
+    fn try_split_from(&mut self, from: usize, at: u64) -> usize {
+        let ends_below = |n: &usize| self.units.get(*n).is_some_and(|u| u.right() <= at);
+        let near = (from..from + NEAR).find(|n| !ends_below(n));
+        let n = near.unwrap_or_else(|| self.beyond(at));
+        self.try_split_unit(n, at)
+    }
+
+    fn try_split_unit(&mut self, n: usize, at: u64) -> usize {
         if self.units.get(n).is_none_or(|u| u.left >= at) {
             return n;
         }
@@ -338,7 +348,7 @@ impl Scoreboard {
     /// Units that lie inside [left, right), after making both ends edges where that may be.
     pub fn cut(&mut self, left: u64, right: u64) -> std::ops::Range<usize> {
         let from = self.try_split(left);
-        let to = self.try_split(right);
+        let to = self.try_split_from(from, right.max(left));
         // where the edge could not be made, the unit that holds it lies outside
         from + usize::from(self.units.get(from).is_some_and(|u| u.left < left))..to
     }
@@ -466,22 +476,23 @@ impl Scoreboard {
         if self.units.get(from).is_some_and(|u| u.right() == right) {
             return from..from + 1;
         }
-        self.try_split(right);
+        self.try_split_from(from, right.max(left));
         from..self.at_or_after(right)
     }
 }
 
-/// Index of the first unit that is not `below`, which has `at` near one of its edges. Halving a large board reads from all
-/// over it: where units are of about one size, where to begin can be reckoned.
+/// Index of the first unit that is not `below`, which has `at` near one of its edges. Halving a board reads from all over
+/// it: where units are of about one size, where to begin can be reckoned.
 #[inline]
 fn first_not(units: &Ring<Unit>, at: u64, below: impl Fn(&Unit) -> bool) -> usize {
     let count = units.len();
-    if count < LARGE {
+    if count < NEAR {
         return units.partition_point(below);
     }
     let (start, end) = (units[0].left, units[count - 1].right());
     let share = at.clamp(start, end) - start;
-    let guess = (u128::from(share) * count as u128 / u128::from((end - start).max(1))) as usize;
+    // where that is too much for a number the guess is bad, and only takes longer
+    let guess = (share.saturating_mul(count as u64) / (end - start).max(1)) as usize;
     // all before `low` are below, none from `high` on; steps double until they enclose the unit
     let (mut low, mut high, mut step) = (guess.min(count), guess.min(count), 1);
     while low > 0 && !below(&units[low - 1]) {
