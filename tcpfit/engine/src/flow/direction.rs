@@ -253,7 +253,7 @@ impl Flow {
             time_ns: segment.time_ns,
             frame: segment.frame,
             ack: acknowledged,
-            window: scale.map(|k| u64::from(segment.window) << k),
+            window: scale.map(|k| u32::from(segment.window) << k),
             tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
             pure: segment.payload == 0 && !segment.has(flags::FIN),
             sack: [(0, 0); 4],

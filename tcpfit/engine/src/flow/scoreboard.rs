@@ -525,6 +525,11 @@ pub struct Covered {
 }
 
 impl Covered {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// Adds [left, right) and gives the parts that no block had covered.
     pub fn add(&mut self, left: u64, right: u64) -> &[(u64, u64)] {
         self.fresh.clear();

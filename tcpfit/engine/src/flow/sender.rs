@@ -39,8 +39,8 @@ pub struct Ack {
     pub time_ns: i64,
     pub frame: u64,
     pub ack: u64,
-    /// Window after scaling, in bytes; `None` if the scale is not known.
-    pub window: Option<u64>,
+    /// Window after scaling, in bytes, below 2^30 (RFC 7323, 2.3); `None` if the scale is not known.
+    pub window: Option<u32>,
     pub tsecr: Option<u32>,
     /// It carried no payload, SYN or FIN.
     pub pure: bool,
@@ -160,7 +160,7 @@ pub struct Sender {
     /// Order of the newest transmission known to have been delivered.
     pub delivered_order: u64,
     /// Window of the last ACK, in bytes.
-    pub window: Option<u64>,
+    pub window: Option<u32>,
     pub episodes: Episodes,
     pub fates: Rare<Fates>,
     pub rounds: Rounds,
@@ -275,14 +275,14 @@ impl Sender {
     }
 
     pub fn window_segments(&self) -> Option<f64> {
-        self.window.map(|w| w as f64 / f64::from(self.smss))
+        self.window.map(|w| f64::from(w) / f64::from(self.smss))
     }
 
     /// Before new data up to `right` go out: nothing that is integrated changes with them, unless they are the first
     /// outstanding or fill the window. Most of the time of a flow is integrated at its ACKs.
     #[inline]
     fn tick_at_new_data(&mut self, time_ns: i64, right: u64) {
-        let fills = |window: u64| !self.one_way && self.una + window < right + u64::from(self.smss);
+        let fills = |window: u32| !self.one_way && self.una + u64::from(window) < right + u64::from(self.smss);
         if self.outstanding == 0 || self.window.is_some_and(fills) {
             self.tick(time_ns);
         }
@@ -317,7 +317,7 @@ impl Sender {
     /// Another segment would not fit into the advertised window (RFC 9293, 3.8.6.2.1: the usable window).
     fn window_is_full(&self) -> bool {
         self.window
-            .is_some_and(|window| !self.one_way && self.una + window < self.nxt + u64::from(self.smss))
+            .is_some_and(|window| !self.one_way && self.una + u64::from(window) < self.nxt + u64::from(self.smss))
     }
 
     #[inline]
@@ -625,7 +625,7 @@ impl Sender {
             self.unexplained_acks = if self.sack { 0 } else { self.unexplained_acks };
         }
         self.una = ack.ack;
-        if let Some(covered) = &mut self.covered {
+        if let Some(covered) = self.covered.as_mut().filter(|covered| !covered.is_empty()) {
             covered.below(self.una);
         }
         if !taken.resent {
@@ -646,7 +646,7 @@ impl Sender {
         self.duplicate_acks = 0;
         self.last_advance_ns = ack.time_ns;
         self.on_advance(ack, sink);
-        let window = ack.window.map(|w| w as f64 / f64::from(self.smss));
+        let window = ack.window.map(|w| f64::from(w) / f64::from(self.smss));
         self.rounds
             .acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
         self.settle(ack.time_ns, sink);
