@@ -279,7 +279,7 @@ impl Flow {
             }
             let oldest = self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
             if let Some(oldest) = oldest {
-                self.sender.on_ack(&oldest, sink);
+                self.sender.on_late_ack(&oldest, sink);
             }
         }
     }
@@ -333,7 +333,7 @@ impl Flow {
         };
         self.acks.on_resend(&answer);
         while let Some(ack) = self.acks.next(&answer) {
-            self.sender.on_ack(&ack, sink);
+            self.sender.on_late_ack(&ack, sink);
             answer.nxt = self.sender.nxt;
         }
     }
@@ -341,7 +341,7 @@ impl Flow {
     pub fn finish(&mut self, sink: &mut dyn Sink) {
         if let Some(acks) = self.acks.changed() {
             for ack in acks.drain() {
-                self.sender.on_ack(&ack, sink);
+                self.sender.on_late_ack(&ack, sink);
             }
         }
         self.end_zero_window(self.last_ns, None, sink);

@@ -113,6 +113,7 @@ impl Rtt {
     }
 
     /// A sample of data sent once; `una` and `nxt` delimit the sender's round.
+    #[inline(always)]
     pub fn sample(&mut self, rtt_s: f64, una: u64, nxt: u64) {
         if rtt_s <= 0.0 {
             return;
@@ -124,10 +125,10 @@ impl Rtt {
         if rtt_s < self.min_s {
             self.min_s = rtt_s;
         }
-        self.smooth(rtt_s, una, nxt);
+        self.feed(rtt_s, una, nxt);
     }
 
-    #[inline]
+    #[inline(always)]
     fn keep(&mut self, rtt_s: f64) {
         if self.samples as usize <= FEW {
             self.keep_few(rtt_s);
@@ -173,6 +174,11 @@ impl Rtt {
 
     /// Feeds the estimator alone (timestamp echoes of resent data: RFC 7323, 4.1).
     pub fn smooth(&mut self, rtt_s: f64, una: u64, nxt: u64) {
+        self.feed(rtt_s, una, nxt);
+    }
+
+    #[inline(always)]
+    fn feed(&mut self, rtt_s: f64, una: u64, nxt: u64) {
         if self.srtt_s == 0.0 {
             self.first(rtt_s);
             self.round_end = nxt;

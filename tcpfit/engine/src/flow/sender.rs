@@ -456,6 +456,13 @@ impl Sender {
         reason
     }
 
+    /// An ACK that has waited to reach the sender.
+    #[inline(never)]
+    pub fn on_late_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+        self.on_ack(ack, sink);
+    }
+
+    #[inline(always)]
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         self.one_way = false;
         self.tick(ack.time_ns);
@@ -483,7 +490,7 @@ impl Sender {
                 sink,
             );
         }
-        let same_sack = self.sack && self.repeats_sack(ack);
+        let same_sack = self.sack && (ack.sack_len == 0 && self.last_sack.is_none() || self.repeats_sack(ack));
         if same_sack && ack.ack == self.una && ack.pure && ack.window == self.window {
             self.on_discarded(ack);
         }
@@ -516,13 +523,15 @@ impl Sender {
                 self.held_ns = ack.time_ns;
             }
         }
-        self.close_epoch(ack.time_ns);
+        if !self.sack && self.fates.epoch_open() {
+            self.close_epoch(ack.time_ns);
+        }
         self.window = ack.window;
         self.last_ack_ns = ack.time_ns;
     }
 
     /// The ACK has the SACK blocks of the one before.
-    #[inline]
+    #[inline(never)]
     fn repeats_sack(&mut self, ack: &Ack) -> bool {
         if ack.sack_len == 0 {
             return self.last_sack.take().is_none();
@@ -539,6 +548,7 @@ impl Sender {
 
     /// An ACK that says nothing new answers a segment that the receiver did not take: its timestamp was older than one
     /// taken before (RFC 7323, 5.3), so an original has come after a later-sent segment had moved the left edge.
+    #[inline(never)]
     fn on_discarded(&mut self, ack: &Ack) {
         let Some(echo) = ack.tsecr.filter(|_| self.timestamps) else {
             return;
@@ -554,6 +564,7 @@ impl Sender {
         }
     }
 
+    #[inline]
     fn on_sack(&mut self, ack: &Ack) {
         let blocks = &ack.sack[..ack.sack_len as usize];
         self.sack = true;
@@ -607,6 +618,7 @@ impl Sender {
     }
 
     /// The left edge moves to `ack.ack`.
+    #[inline(always)]
     fn advance(&mut self, ack: &Ack, heard: u64, sink: &mut dyn Sink) {
         if ack.ack > self.nxt {
             // acknowledged but never seen: the sender's data are not (all) in the capture
@@ -645,7 +657,9 @@ impl Sender {
         self.totals.acked_bytes += bytes;
         self.duplicate_acks = 0;
         self.last_advance_ns = ack.time_ns;
-        self.on_advance(ack, sink);
+        if self.episodes.phase != Phase::Open {
+            self.on_advance(ack, sink);
+        }
         let window = ack.window.map(|w| f64::from(w) / f64::from(self.smss));
         self.rounds
             .acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
@@ -745,9 +759,6 @@ impl Sender {
     /// that was under way at the last duplicate ACK. The duplicate ACKs that nothing held explains were answers to copies
     /// of data that had arrived (RFC 5681, 4.2: those are acknowledged at once), so as many resends were not needed.
     fn close_epoch(&mut self, now_ns: i64) {
-        if self.sack || !self.fates.epoch_open() {
-            return;
-        }
         let quiet_ns = self.fates.last_resend_ns + (self.rtt.srtt_s * EPOCH_ROUND_TRIPS * 1e9) as i64;
         let explained = self.una >= self.held_to && !self.fates.resend_outstanding(self.una);
         if self.episodes.phase == Phase::Open && explained && now_ns > quiet_ns {
