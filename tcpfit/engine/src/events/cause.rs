@@ -85,11 +85,6 @@ impl Default for Episodes {
 }
 
 impl Episodes {
-    /// The unit was sent again since the episode began.
-    pub fn has_resent(&self, unit: &Unit) -> bool {
-        unit.resent.is_some() && unit.last().order >= self.order
-    }
-
     /// A round-trip sample restarts the timer's computation (RFC 6298, 5.7).
     pub fn on_sample(&mut self) {
         self.doublings = 0;
@@ -136,29 +131,34 @@ struct Question {
 }
 
 impl Sender {
+    /// The unit was sent again since the episode began.
+    pub fn has_resent(&self, unit: &Unit) -> bool {
+        unit.is_resent() && self.board.last(unit).order >= self.episodes.order
+    }
+
     fn question(&mut self, sent: &Sent) -> Option<Question> {
         let range = self.board.touch(sent.left.max(self.una), sent.right);
         let unit = self.board.units.get(range.start).filter(|_| !range.is_empty())?;
         let seconds = |from: i64| (sent.time_ns - from) as f64 / 1e9;
         let head = unit.left == self.una;
-        let last = *unit.last();
+        let resent = self.board.resends(unit);
+        let last = resent.last().copied().unwrap_or_else(|| unit.first());
         let sacked_above = if self.sacked > 0 {
             self.sacked_from(range.end)
         } else {
             0
         };
-        let head_last = self.board.units.front().map_or(i64::MIN / 2, |u| u.last().time_ns);
         Some(Question {
             time_ns: sent.time_ns,
             head,
             tail: sent.right >= self.nxt,
-            copies: unit.transmissions(),
+            copies: 1 + resent.len(),
             sacked: unit.sacked_ns != 0,
             sacked_above,
             since_ack_s: seconds(self.last_ack_ns),
             since_sent_s: seconds(self.last_sent_ns),
             since_advance_s: seconds(self.last_advance_ns),
-            timer_s: seconds(self.last_advance_ns.max(head_last)),
+            timer_s: seconds(self.timer_start_ns()),
             clocked: sent.time_ns - self.last_ack_ns <= self.clock_tolerance_ns(),
             last,
         })
@@ -172,9 +172,13 @@ impl Sender {
         let mut count = 0;
         for (left, right) in covered.above(unit.left).take(DUPTHRESH as usize) {
             let from = self.board.at_or_after(left.max(unit.left));
-            let units = self.board.units.range(from..).take_while(|u| u.left < right);
+            let units = self
+                .board
+                .units
+                .range(from..self.board.units.len())
+                .take_while(|u| u.left < right);
             let sacked = units.filter(|u| u.sacked_ns != 0).take(DUPTHRESH as usize);
-            count += sacked.map(|u| segments(u.right - u.left, self.smss)).sum::<u32>();
+            count += sacked.map(|u| u.segments(self.smss)).sum::<u32>();
             if count >= DUPTHRESH {
                 break;
             }

@@ -14,7 +14,7 @@
 use crate::events::loss_event::{Loss, LossEvents};
 use crate::flow::rare::Blank;
 use crate::flow::rounds::Rounds;
-use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit};
+use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission};
 use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
@@ -45,7 +45,7 @@ const WAITING: usize = 8192;
 /// A delivered (or abandoned) unit that waits for the rest of the evidence.
 #[derive(Clone, Debug)]
 struct Waiting {
-    unit: Unit,
+    unit: History,
     /// Index of the transmission that delivered it, if known.
     filler: Option<usize>,
     filler_reason: Reason,
@@ -191,22 +191,22 @@ impl Fates {
         }
         // where the path makes copies, the one that comes right behind a needed resend is such a copy
         let path_copies = self.path_copies >= PATH_COPIES;
-        let behind = |unit: &Unit, delivered_ns: i64| {
-            path_copies && ack.time_ns - delivered_ns < least_ns / 4 && delivered_ns - unit.last().time_ns >= least_ns
+        let behind = |last: &Transmission, delivered_ns: i64| {
+            path_copies && ack.time_ns - delivered_ns < least_ns / 4 && delivered_ns - last.time_ns >= least_ns
         };
-        let covers = |unit: &Unit| unit.left < right && left < unit.right;
+        let covers = |unit: &History| unit.left < right && left < unit.right;
         let mut resent = false;
         for w in self.waiting.iter_mut().filter(|w| covers(&w.unit)) {
             resent = true;
-            if !behind(&w.unit, w.delivered_ns) {
+            if !behind(w.unit.last(), w.delivered_ns) {
                 w.dsacks += 1;
                 w.ack_frame = Some(ack.frame);
             }
         }
         board.cut(left, right);
-        board.resent(left, right, LOOKED_AT, |unit| {
+        board.resent(left, right, LOOKED_AT, |unit, last| {
             resent = true;
-            if unit.sacked_ns == 0 || !behind(unit, unit.sacked_ns) {
+            if unit.sacked_ns == 0 || !behind(last, unit.sacked_ns) {
                 unit.dsacks = unit.dsacks.saturating_add(1);
             }
         });
@@ -263,14 +263,14 @@ impl Fates {
         let epoch = self.epoch;
         self.epoch += 1;
         self.in_epoch = false;
-        let mine = |w: &&mut Waiting| w.epoch == epoch && w.delivered && w.unit.resent.is_some();
+        let mine = |w: &&mut Waiting| w.epoch == epoch && w.delivered && w.unit.is_resent();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
         let mut left = i64::from(needless) + i64::from(std::mem::take(&mut self.answered));
         // they are the last that were delivered
         let before = |w: &Waiting| w.delivered && w.epoch != epoch;
         let first = self.waiting.iter().rposition(before).map_or(0, |n| n + 1);
         for w in self.waiting.range_mut(first..).filter(mine) {
-            let beyond = w.filler.map_or(0, |f| w.unit.transmissions() - 1 - f);
+            let beyond = w.filler.map_or(0, |f| w.unit.copies.len() - 1 - f);
             left -= (beyond as u32 * size(w)) as i64;
         }
         // what was acknowledged together with data below it may have been there before; the lowest filled the hole
@@ -289,7 +289,7 @@ impl Fates {
     /// delivered the head of this ACK, if the receiver held this unit by then (`u64::MAX` if not).
     pub fn on_delivered(
         &mut self,
-        unit: Unit,
+        unit: History,
         delivered_ns: i64,
         head: bool,
         filler_of_head: u64,
@@ -300,9 +300,9 @@ impl Fates {
         let held = unit.sacked_ns == 0 && filler_of_head != u64::MAX;
         let mut filler = 0;
         let mut reason = Reason::Resent;
-        let resends = unit.resent.is_some();
-        for (k, t) in unit.all().enumerate() {
-            if !t.seen {
+        let resends = unit.is_resent();
+        for (k, t) in unit.copies.iter().enumerate() {
+            if !t.seen() {
                 continue;
             }
             let echoes_older = t.tsval != 0 && ack.tsecr.is_some_and(|echo| before(echo, t.tsval));
@@ -320,18 +320,18 @@ impl Fates {
             }
             filler = k;
         }
-        let filler_seen = unit.all().nth(filler).is_some_and(|t| t.seen);
+        let filled = unit.copies.get(filler).filter(|t| t.seen());
         let delivered = Delivered {
-            order: unit.all().nth(filler).filter(|t| t.seen).map(|t| t.order),
-            original: resends && filler == 0 && filler_seen && reason == Reason::Eifel,
+            order: filled.map(|t| t.order),
+            original: resends && filler == 0 && filled.is_some() && reason == Reason::Eifel,
         };
-        for t in unit.all().skip(filler + 1).filter(|t| t.seen) {
+        for t in unit.copies.iter().skip(filler + 1).filter(|t| t.seen()) {
             self.expect_answer(t.time_ns + least_ns, true);
         }
         self.wait(Waiting {
             dsacks: u32::from(unit.dsacks),
+            filler: filled.map(|_| filler),
             unit,
-            filler: filler_seen.then_some(filler),
             filler_reason: reason,
             ack_frame: Some(ack.frame),
             delivered_ns,
@@ -343,7 +343,7 @@ impl Fates {
     }
 
     /// The flow ended with the unit outstanding, of which there is more to say than that it was sent once.
-    pub fn on_undelivered(&mut self, unit: Unit) {
+    pub fn on_undelivered(&mut self, unit: History) {
         self.wait(Waiting {
             delivered_ns: unit.last().time_ns,
             unit,
@@ -358,7 +358,7 @@ impl Fates {
     }
 
     fn wait(&mut self, waiting: Waiting) {
-        let first_ns = waiting.unit.first.time_ns;
+        let first_ns = waiting.unit.first().time_ns;
         while self.oldest.back().is_some_and(|&(_, time_ns)| time_ns >= first_ns) {
             self.oldest.pop_back();
         }
@@ -377,13 +377,19 @@ impl Fates {
         Some(waiting)
     }
 
-    /// A waiting transmission, by its order.
-    pub fn find(&mut self, order: u64, left: u64) -> Option<&mut Transmission> {
-        self.waiting
+    /// The transmission `order` of a unit that waits and holds the byte `at` passed after all. False if there is none.
+    pub fn arrived(&mut self, order: u64, at: u64, frame: u64) -> bool {
+        let holds = |w: &&mut Waiting| w.unit.left <= at && at < w.unit.right;
+        let mut copies = self
+            .waiting
             .iter_mut()
             .rev()
-            .filter(|w| w.unit.left <= left && left < w.unit.right)
-            .find_map(|w| w.unit.all_mut().find(|t| t.order == order))
+            .filter(holds)
+            .flat_map(|w| &mut w.unit.copies);
+        copies.find(|t| t.order == order).is_some_and(|transmission| {
+            transmission.frame = frame;
+            true
+        })
     }
 
     /// Data that the sender knew to be acknowledged were sent again.
@@ -495,27 +501,27 @@ impl Fates {
             self.missing += u64::from(count);
             return;
         }
-        let n = unit.transmissions();
+        let n = unit.copies.len();
         let mut lost = vec![false; n];
         let mut confidence = SURE;
-        if context.vantage == Vantage::Receiver || unit.all().any(|t| !t.seen) {
-            for (k, t) in unit.all().enumerate() {
-                lost[k] = !t.seen;
+        if context.vantage == Vantage::Receiver || unit.copies.iter().any(|t| !t.seen()) {
+            for (k, t) in unit.copies.iter().enumerate() {
+                lost[k] = !t.seen();
             }
         }
         // a late first copy, and then its resend, look the same as a loss and two resends
-        let mut arrived = unit.all().filter(|t| t.seen);
-        let doubtful = !unit.first.seen && arrived.next().is_some_and(|t| t.doubtful) && arrived.next().is_some();
+        let mut arrived = unit.copies.iter().filter(|t| t.seen());
+        let doubtful = !unit.first().seen() && arrived.next().is_some_and(|t| t.doubtful) && arrived.next().is_some();
         self.doubtful += if doubtful { u64::from(count) } else { 0 };
         if context.vantage != Vantage::Receiver {
-            let seen = unit.all().filter(|t| t.seen).count();
+            let seen = unit.copies.iter().filter(|t| t.seen()).count();
             if w.dsacks > 0 || unit.discarded || (self.dsack_seen && w.delivered && context.sack) {
                 // each DSACK is one arrival beyond the first; the rest of the copies did not arrive
                 let arrived = 1 + w.dsacks as usize + usize::from(w.unit.discarded);
                 let by_time = w.filler.unwrap_or(usize::MAX);
                 let mut to_lose = seen.saturating_sub(arrived).min(by_time);
-                for (k, t) in unit.all().enumerate() {
-                    if t.seen && to_lose > 0 {
+                for (k, t) in unit.copies.iter().enumerate() {
+                    if t.seen() && to_lose > 0 {
                         lost[k] = true;
                         to_lose -= 1;
                     }
@@ -533,7 +539,7 @@ impl Fates {
                 confidence = GIVEN_UP;
             }
         }
-        let copies: Vec<&Transmission> = unit.all().collect();
+        let copies = &unit.copies;
         let bytes = unit.right - unit.left;
         for (k, t) in copies.iter().enumerate() {
             let next = copies.get(k + 1);
@@ -544,7 +550,7 @@ impl Fates {
                 }
                 // a hole alone could have been filled late, where nothing tells the order of sending
                 let ordered = next.is_some_and(|n| n.tsval != 0 || n.ip_id != 0);
-                let unproven = context.one_way && (t.seen || !ordered);
+                let unproven = context.one_way && (t.seen() || !ordered);
                 if unproven {
                     self.unproven += u64::from(count);
                 }
@@ -558,7 +564,7 @@ impl Fates {
                     segments: count,
                     flight: f64::from(t.flight),
                     rtt_s: context.srtt_s,
-                    reason: match (t.seen, k, next) {
+                    reason: match (t.seen(), k, next) {
                         (true, _, _) => Reason::Resent,
                         (false, 0, Some(_)) => Reason::Hole,
                         (false, 0, None) => Reason::NeverArrived,
@@ -571,19 +577,19 @@ impl Fates {
                     },
                     by_timeout: next.is_some_and(|n| n.cause == Reason::Rto),
                 })));
-                if !t.seen {
+                if !t.seen() {
                     self.lost_upstream += u64::from(count);
                 }
             }
         }
-        let arrived = copies.iter().enumerate().filter(|&(k, t)| t.seen && !lost[k]).count();
+        let arrived = copies.iter().enumerate().filter(|&(k, t)| t.seen() && !lost[k]).count();
         let mut beyond_first = arrived.saturating_sub(1);
         let mut original_arrived = None;
         for (k, t) in copies.iter().enumerate().rev() {
             if beyond_first == 0 || k == 0 {
                 break;
             }
-            if t.seen && !lost[k] {
+            if t.seen() && !lost[k] {
                 beyond_first -= 1;
                 let count = self.of_pieces(t.order, false, bytes, context.smss);
                 if count == 0 {
@@ -612,7 +618,7 @@ impl Fates {
         }
         if context.vantage == Vantage::Sender && n > 1 {
             self.originals.push(Original {
-                order: unit.first.order,
+                order: unit.first().order,
                 left: unit.left,
                 arrived: original_arrived,
                 ack_frame: w.ack_frame,
@@ -631,7 +637,7 @@ impl Fates {
         context: &Context,
         sink: &mut dyn Sink,
     ) {
-        let arrived = old.seen && context.vantage == Vantage::Receiver;
+        let arrived = old.seen() && context.vantage == Vantage::Receiver;
         let count = self.of_pieces(old.order, !arrived, right - left, context.smss);
         if count == 0 {
             return;
@@ -652,10 +658,10 @@ impl Fates {
             );
             return;
         }
-        if !old.seen {
+        if !old.seen() {
             self.lost_upstream += u64::from(count);
         }
-        let unproven = context.one_way && (old.seen || next.tsval == 0 && next.ip_id == 0);
+        let unproven = context.one_way && (old.seen() || next.tsval == 0 && next.ip_id == 0);
         self.unproven += if unproven { u64::from(count) } else { 0 };
         self.ledger.push(Reverse(Settled(Loss {
             time_ns: old.time_ns,
@@ -667,7 +673,7 @@ impl Fates {
             segments: count,
             flight: f64::from(old.flight),
             rtt_s: context.srtt_s,
-            reason: if old.seen { Reason::Resent } else { Reason::IpIdGap },
+            reason: if old.seen() { Reason::Resent } else { Reason::IpIdGap },
             confidence: match (unproven, context.vantage) {
                 (true, _) => UNPROVEN,
                 (false, Vantage::Receiver) => SURE,

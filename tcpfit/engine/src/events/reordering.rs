@@ -169,10 +169,10 @@ impl Sender {
     /// A unit was delivered by this ACK while later data were known to have come: up to `heard` by SACK, otherwise by
     /// duplicate ACKs.
     pub fn on_overtaken(&mut self, unit: &Unit, ack: &Ack, heard: u64) {
-        if self.vantage != Vantage::Sender || !unit.first.seen || ack.ack < self.una {
+        if self.vantage != Vantage::Sender || !unit.first_seen() || ack.ack < self.una {
             return;
         }
-        let again = unit.resent.as_ref().and_then(|resent| resent.first());
+        let again = self.board.resends(unit).first().map(|resend| resend.cause);
         let listed = match again {
             None => self.reordering.pending.len(),
             Some(_) => self.reordering.suspects.len(),
@@ -184,22 +184,22 @@ impl Sender {
             self.sacked_above(unit, ack, heard)
                 .map(|(n, ns)| (n, ns, Reason::SackOrder, 0.9))
         } else {
-            self.duplicates_above(unit, ack)
+            self.duplicates_above(unit, again, ack)
                 .map(|(n, ns, confidence)| (n, ns, Reason::DupAcks, confidence))
         };
         let Some((extent, since_ns, reason, confidence)) = found else {
             return;
         };
         let seen = Seen {
-            sent_ns: unit.first.time_ns,
+            sent_ns: unit.time_ns,
             late: Late {
                 time_ns: ack.time_ns,
-                order: unit.first.order,
+                order: unit.order,
                 left: unit.left,
-                right: unit.right,
-                frame: unit.first.frame,
+                right: unit.right(),
+                frame: unit.frame,
                 cause_frame: Some(ack.frame),
-                segments: segments(unit.right - unit.left, self.smss),
+                segments: unit.segments(self.smss),
                 extent,
                 arrival: None,
                 late_s: (ack.time_ns - since_ns) as f64 / 1e9,
@@ -218,27 +218,28 @@ impl Sender {
 
     /// Segments above the unit that earlier ACKs had SACKed, and since when.
     fn sacked_above(&mut self, unit: &Unit, ack: &Ack, heard: u64) -> Option<(u32, i64)> {
-        let (from, to) = (self.board.at_or_after(unit.right), self.board.at_or_after(heard));
+        let (from, to) = (self.board.at_or_after(unit.right()), self.board.at_or_after(heard));
         let many = self.board.searchable(to.saturating_sub(from));
         let above = self.board.units.range(from..from + many);
-        let earlier = above.filter(|u| u.resent.is_none() && u.sacked_ns != 0 && u.sacked_ns < ack.time_ns);
+        let earlier = above.filter(|u| !u.is_resent() && u.sacked_ns != 0 && u.sacked_ns < ack.time_ns);
         let (mut count, mut since_ns) = (0, i64::MAX);
         for u in earlier {
-            count += segments(u.right - u.left, self.smss);
+            count += u.segments(self.smss);
             since_ns = since_ns.min(u.sacked_ns);
         }
         (count > 0).then_some((count, since_ns))
     }
 
     /// Without SACK: duplicate ACKs that data above the unit had brought, since when, and how sure that is. Only the
-    /// lowest unit is known not to have come when these were sent, and only data sent after it can have brought them.
-    fn duplicates_above(&self, unit: &Unit, ack: &Ack) -> Option<(u32, i64, f64)> {
+    /// lowest unit is known not to have come when these were sent, and only data sent after it can have brought them. `again`
+    /// is why it was first sent again, if it was.
+    fn duplicates_above(&self, unit: &Unit, again: Option<Reason>, ack: &Ack) -> Option<(u32, i64, f64)> {
         let head = unit.left == self.una;
         let above = self.duplicate_acks.max(self.unexplained_acks);
-        if above == 0 || unit.first.time_ns + least_ns(self.rtt.min_s) > self.held_ns {
+        if above == 0 || unit.time_ns + least_ns(self.rtt.min_s) > self.held_ns {
             return None;
         }
-        let Some(again) = unit.resent.as_ref().and_then(|resent| resent.first()) else {
+        let Some(again) = again else {
             let original = match self.phase() {
                 Phase::Open => !self.fates.epoch_open(),
                 Phase::Recovery => true,
@@ -249,7 +250,7 @@ impl Sender {
             let confidence = if covered > above { 0.8 } else { 0.5 };
             return (head && original).then_some((above, self.first_duplicate_ns, confidence));
         };
-        let hole = match again.cause {
+        let hole = match again {
             Reason::FastDupthresh | Reason::EarlyRetransmit | Reason::PartialAck => true,
             _ => head && self.duplicate_acks > 0,
         };

@@ -9,7 +9,7 @@
 use crate::events::cause::SHORTEST_TIMER_S;
 use crate::events::reordering::Late;
 use crate::flow::ip_id::{IpId, Place};
-use crate::flow::scoreboard::segments;
+use crate::flow::scoreboard::{segments, Transmission};
 use crate::flow::sender::{Sender, Sent};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
@@ -163,8 +163,12 @@ impl Arrivals {
     pub fn on_data(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         self.packets += 1;
         let count = segments(passing.right - passing.left, sender.smss);
-        let place = passing.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
         // what most segments are: the next, no copy, and no identification is missing before it
+        let next_id = passing.ip_id.is_some_and(|id| self.id.take_next(id, count));
+        let mut place = Place::Unknown;
+        if let Some(id) = passing.ip_id.filter(|_| !next_id) {
+            place = self.id.observe_any(id, count);
+        }
         let next = passing.left == sender.nxt && self.last.is_none_or(|last| last.left != passing.left);
         let newest = matches!(place, Place::Unknown | Place::Newest { missing: 0, .. });
         if next && newest && self.skipped.is_empty() && !sender.one_way {
@@ -173,18 +177,22 @@ impl Arrivals {
             self.bytes += passing.right - passing.left;
             self.send_new(passing, sender, sink);
         } else {
-            self.on_other_data(passing, count, place, sender, sink);
+            let place = if next_id { self.id.newest() } else { place };
+            self.on_other_data(*passing, count, place, sender, sink);
         }
     }
 
+    /// The segment comes by value: one whose address is asked for is written to memory, and most are only looked at.
+    #[inline(never)]
     fn on_other_data(
         &mut self,
-        passing: &Passing,
+        passing: Passing,
         count: u32,
         mut place: Place,
         sender: &mut Sender,
         sink: &mut dyn Sink,
     ) {
+        let passing = &passing;
         if place == Place::Copy && !self.is_copy_by_id(passing, sender) {
             place = Place::Unknown; // a number that came again: a resend with its original's, or other data
         }
@@ -266,10 +274,9 @@ impl Arrivals {
 
     /// The identification has been seen: on the same range, and sooner than a timer could send it again?
     fn is_copy_by_id(&self, passing: &Passing, sender: &Sender) -> bool {
-        let unit = sender.board.units.get(sender.board.find(passing.left));
-        let sent = unit.into_iter().flat_map(|u| u.all());
+        let sent = sender.board.copies(passing.left);
         let on_board = sent
-            .filter(|t| t.seen && Some(t.ip_id) == passing.ip_id)
+            .filter(|t| t.seen() && Some(t.ip_id) == passing.ip_id)
             .map(|t| t.time_ns)
             .last();
         let last = self
@@ -295,8 +302,7 @@ impl Arrivals {
     }
 
     fn copy_event(&self, passing: &Passing, count: u32, sender: &Sender, sink: &mut dyn Sink) {
-        let unit = sender.board.units.get(sender.board.find(passing.left));
-        let mut sent = unit.into_iter().flat_map(|u| u.all()).filter(|t| t.seen);
+        let mut sent = sender.board.copies(passing.left).filter(Transmission::seen);
         let copied = match passing.ip_id {
             Some(id) if id != 0 => sent.find(|t| t.ip_id == id).map(|t| t.frame),
             _ => sent.last().map(|t| t.frame),

@@ -102,7 +102,7 @@ impl Flow {
         }
         if self.is_probe(&passing) {
             self.arrivals.on_other(segment.ip_id);
-            self.probe_event(&passing, sink);
+            self.probe_event(passing, sink);
             return;
         }
         if !self.smss_known && segment.payload > self.sender.smss {
@@ -126,23 +126,25 @@ impl Flow {
         let before = (self.arrivals.segments, self.arrivals.copies);
         self.arrivals.on_data(&passing, &mut self.sender, sink);
         if segment.ecn == marks::CE || segment.has(flags::CWR) {
-            self.on_marked(&passing, segment, before, sink);
+            self.on_marked(passing, segment, before, sink);
         }
     }
 
     /// A segment of the flow's sender without data.
+    #[inline(never)]
     fn on_empty(&mut self, passing: Passing, segment: &Segment, sink: &mut dyn Sink) {
         self.arrivals
             .on_acknowledgement(passing.left, segment.ip_id, &mut self.sender);
         if self.is_empty_probe(&passing, segment) {
-            self.probe_event(&passing, sink);
+            self.probe_event(passing, sink);
         } else if segment.has(flags::FIN) {
             self.on_fin(passing, sink);
         }
     }
 
     /// Data that came marked, or that answers a mark; `before`: segments and copies before it.
-    pub fn on_marked(&mut self, passing: &Passing, segment: &Segment, before: (u64, u64), sink: &mut dyn Sink) {
+    #[inline(never)]
+    pub fn on_marked(&mut self, passing: Passing, segment: &Segment, before: (u64, u64), sink: &mut dyn Sink) {
         let (range, state) = ((passing.left, passing.right), self.sender.state());
         let (time_ns, frame) = (passing.time_ns, passing.frame);
         let count = (self.arrivals.segments - before.0) as u32;
@@ -184,6 +186,7 @@ impl Flow {
     }
 
     /// Keep-alive (RFC 9293, 3.8.4) or zero-window probe (3.8.6.1): one byte that carries nothing new or nothing wanted.
+    #[inline]
     pub fn is_probe(&self, passing: &Passing) -> bool {
         let one_byte = passing.right - passing.left == 1;
         let idle = self.sender.una == self.sender.nxt;
@@ -207,7 +210,8 @@ impl Flow {
                 || passing.left + 1 == self.sender.una && self.window_closed(passing.time_ns))
     }
 
-    pub fn probe_event(&self, passing: &Passing, sink: &mut dyn Sink) {
+    #[inline(never)]
+    pub fn probe_event(&self, passing: Passing, sink: &mut dyn Sink) {
         sink.event(EventRow {
             flow: self.sender.flow,
             time_ns: passing.time_ns,
@@ -249,7 +253,7 @@ impl Flow {
             time_ns: segment.time_ns,
             frame: segment.frame,
             ack: acknowledged,
-            window: scale.map(|k| u64::from(segment.window) << k),
+            window: scale.map(|k| u32::from(segment.window) << k),
             tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
             pure: segment.payload == 0 && !segment.has(flags::FIN),
             sack: [(0, 0); 4],
@@ -275,7 +279,7 @@ impl Flow {
             }
             let oldest = self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
             if let Some(oldest) = oldest {
-                self.sender.on_ack(&oldest, sink);
+                self.sender.on_late_ack(&oldest, sink);
             }
         }
     }
@@ -329,7 +333,7 @@ impl Flow {
         };
         self.acks.on_resend(&answer);
         while let Some(ack) = self.acks.next(&answer) {
-            self.sender.on_ack(&ack, sink);
+            self.sender.on_late_ack(&ack, sink);
             answer.nxt = self.sender.nxt;
         }
     }
@@ -337,7 +341,7 @@ impl Flow {
     pub fn finish(&mut self, sink: &mut dyn Sink) {
         if let Some(acks) = self.acks.changed() {
             for ack in acks.drain() {
-                self.sender.on_ack(&ack, sink);
+                self.sender.on_late_ack(&ack, sink);
             }
         }
         self.end_zero_window(self.last_ns, None, sink);

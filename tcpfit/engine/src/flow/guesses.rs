@@ -3,7 +3,7 @@
 
 use crate::events::cause::DUPTHRESH;
 use crate::flow::arrivals::Missing;
-use crate::flow::scoreboard::{segments, Unit};
+use crate::flow::scoreboard::{segments, Scoreboard, Unit};
 use crate::flow::sender::{Sender, Sent};
 use crate::rows::Phase;
 
@@ -13,16 +13,16 @@ impl Sender {
     pub fn likely_resend(&mut self, below: u64) -> Option<(u64, u64)> {
         let many = self.board.at_or_after(below);
         let many = self.board.searchable(many);
-        let units = self.board.units.range(..many);
-        let range = |u: &Unit| (u.left, u.right);
+        let units = self.board.units.range(0..many);
+        let range = |u: &Unit| (u.left, u.right());
         if self.phase() == Phase::Loss && !self.sack {
             // after the timer all that is outstanding is sent again, one after the other (RFC 5681, 3.1)
-            if let Some(unit) = units.clone().find(|u| !self.episodes.has_resent(u)) {
+            if let Some(unit) = units.clone().find(|u| !self.has_resent(u)) {
                 return Some(range(unit));
             }
         }
-        let mut missing = units.clone().filter(|u| !u.seen());
-        let in_turn = missing.clone().find(|u| self.sack && u.resent.is_none());
+        let mut missing = units.clone().filter(|u| !self.board.seen(u));
+        let in_turn = missing.clone().find(|u| self.sack && !u.is_resent());
         in_turn.or_else(|| missing.next()).map(range)
     }
 
@@ -30,33 +30,29 @@ impl Sender {
     /// 3.2; RFC 6675, 5) and that have not been seen.
     pub fn asked_for(&mut self, left: u64) -> (usize, u64) {
         let many = self.board.searchable(self.board.units.len());
-        let head = self
-            .board
-            .units
-            .front()
-            .filter(|u| u.left == left && u.resent.is_none());
+        let head = self.board.units.front().filter(|u| u.left == left && !u.is_resent());
         if self.phase() == Phase::Loss && !self.sack {
             // partial ACKs after the timer let go what was outstanding then, one after the other (RFC 5681, 3.1)
             let again = self
                 .board
                 .units
-                .range(..many)
-                .filter(|u| !self.episodes.has_resent(u) && u.left < self.episodes.recover);
+                .range(0..many)
+                .filter(|u| !self.has_resent(u) && u.left < self.episodes.recover);
             return (again.count(), self.nxt);
         }
         let Some(head) = head.filter(|_| self.phase() == Phase::Open) else {
             return (0, left);
         };
         if !self.sack {
-            return (usize::from(self.duplicate_acks >= DUPTHRESH), head.right);
+            return (usize::from(self.duplicate_acks >= DUPTHRESH), head.right());
         }
         if self.sacked < DUPTHRESH {
             return (0, left);
         }
         let sacked = self.board.units.iter().rev().take(many).find(|u| u.sacked_ns != 0);
-        let below = sacked.map_or(head.right, |u| u.left);
-        let holes = self.board.units.range(..many).take_while(|u| u.left < below);
-        (holes.filter(|u| !u.seen() && u.resent.is_none()).count(), below)
+        let below = sacked.map_or(head.right(), |u| u.left);
+        let holes = self.board.units.range(0..many).take_while(|u| u.left < below);
+        (holes.filter(|u| !u.first_seen() && !u.is_resent()).count(), below)
     }
 
     /// When a resend was sent of which is known that it came after what passed last and before `until_ns`: the first of an
@@ -73,55 +69,50 @@ impl Sender {
     /// A resend of `left` would be the first of an episode.
     pub fn opens_recovery(&self, left: u64) -> bool {
         let head = self.board.units.front().filter(|u| u.left == left);
-        self.phase() == Phase::Open && head.is_some_and(|u| u.resent.is_none())
+        self.phase() == Phase::Open && head.is_some_and(|u| !u.is_resent())
     }
 
     /// The lowest unit outstanding.
     pub fn head(&self) -> Option<(u64, u64)> {
-        self.board.units.front().map(|u| (u.left, u.right))
+        self.board.units.front().map(|u| (u.left, u.right()))
     }
 
     /// The guess that the transmission `order` carried the range at `left` was wrong.
     pub fn forget(&mut self, order: u64, left: u64) {
-        let n = self.board.find(left);
-        if let Some(resent) = self.board.units.get_mut(n).and_then(|u| u.resent.as_mut()) {
-            resent.retain(|t| t.order != order || t.seen);
-            if resent.is_empty() {
-                self.board.units[n].resent = None;
-            }
-        }
+        self.board.forget(order, left);
     }
 
     /// When the hole was sent that the data at `left`, not seen so far, belong to.
     pub fn hole_ns(&self, left: u64) -> Option<i64> {
-        let unit = self.board.units.get(self.board.find(left)).filter(|u| !u.seen())?;
-        Some(unit.first.time_ns)
+        let unit = self.board.units.get(self.board.find(left));
+        unit.filter(|u| !self.board.seen(u)).map(|u| u.time_ns)
     }
 
     /// Data of the hole sent then, of which those at `left` are, have still not come.
     pub fn hole_is_open(&mut self, left: u64, hole_ns: i64) -> bool {
         // what was sent at one time lies side by side
         let (at, many) = (self.board.find(left), self.board.searchable(self.board.units.len()));
-        let hole = |u: &&Unit| u.first.time_ns == hole_ns;
-        let below = self.board.units.range(..at).rev().take_while(hole).take(many);
-        let above = self.board.units.range(at..).take_while(hole).take(many);
-        below.chain(above).any(|u| !u.seen())
+        let units = &self.board.units;
+        let hole = |u: &&Unit| u.time_ns == hole_ns;
+        let below = units.range(0..at).rev().take_while(hole).take(many);
+        let above = units.range(at..units.len()).take_while(hole).take(many);
+        below.chain(above).any(|u| !self.board.seen(u))
     }
 
     /// Data of the hole that `missing` is one of the packets of, but cut in other pieces than was guessed: their first
     /// transmission has come. False where the data are not of that hole, or had come before.
     pub fn fill(&mut self, missing: &Missing, sent: Sent) -> bool {
-        let same_hole = |unit: &Unit| !unit.seen() && unit.first.time_ns == missing.hole_ns;
         let units = self.board.cut(sent.left, sent.right);
+        let same_hole = |unit: &Unit| !self.board.seen(unit) && unit.time_ns == missing.hole_ns;
         if units.is_empty() || !self.board.units.range(units.clone()).all(same_hole) {
             return false;
         }
-        for unit in self.board.units.range_mut(units) {
-            unit.first.seen = true;
-            unit.first.frame = sent.frame;
-            unit.first.order = missing.order;
-            unit.first.tsval = sent.tsval;
-            unit.first.ip_id = sent.ip_id;
+        for n in units {
+            let unit = &mut self.board.units[n];
+            unit.frame = sent.frame;
+            unit.order = missing.order;
+            unit.tsval = sent.tsval;
+            unit.ip_id = sent.ip_id;
         }
         true
     }
@@ -129,14 +120,20 @@ impl Sender {
     /// A packet without data says that nothing at or above `left` had been sent: what was guessed there was wrong.
     pub fn retract(&mut self, left: u64) {
         self.catch_up();
-        while let Some(unit) = self.board.units.back().filter(|u| u.right > left && !u.seen()) {
+        let unsent = |board: &Scoreboard| {
+            let last = board.units.back().filter(|u| u.right() > left && !board.seen(u));
+            last.copied()
+        };
+        while let Some(unit) = unsent(&self.board) {
             let right = unit.left.max(left);
-            self.outstanding = self.outstanding.saturating_sub(segments(unit.right - right, self.smss));
+            self.outstanding = self
+                .outstanding
+                .saturating_sub(segments(unit.right() - right, self.smss));
             self.nxt = right;
             if unit.left < left {
                 self.board.split(left);
             }
-            self.board.units.pop_back();
+            self.board.drop_back();
         }
         if let Some(covered) = &mut self.covered {
             covered.retract(self.nxt);
@@ -145,18 +142,18 @@ impl Sender {
 
     /// No copy of the data at `left` has been seen, as far as is remembered.
     pub fn first_copy(&self, left: u64) -> bool {
-        self.board.units.get(self.board.find(left)).is_some_and(|u| !u.seen())
+        let unit = self.board.units.get(self.board.find(left));
+        unit.is_some_and(|u| !self.board.seen(u))
     }
 
     pub fn seen_before(&self, left: u64, right: u64) -> bool {
         left < self.una || {
             let first = self.board.beyond(left);
-            self.board
-                .units
-                .iter()
-                .skip(first)
+            let mut units = self.board.units.range(first..self.board.units.len());
+            units
+                .by_ref()
                 .take_while(|u| u.left < right)
-                .any(|u| u.seen())
+                .any(|u| self.board.seen(u))
         }
     }
 
@@ -165,7 +162,8 @@ impl Sender {
         self.catch_up();
         while let Some(unit) = self.board.units.pop_front() {
             if !unit.is_plain() {
-                self.fates.on_undelivered(unit);
+                let history = self.board.history(unit);
+                self.fates.on_undelivered(history);
             }
         }
         self.outstanding = 0;

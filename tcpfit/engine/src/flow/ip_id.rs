@@ -33,8 +33,9 @@ pub struct IpId {
     /// Numbers the newest packet took: one a segment (a super-segment of k takes k).
     width: i64,
     steps: u32,
-    ones: u32,
-    forwards: u32,
+    /// Of the steps, those that were not of one, and those that no counter makes.
+    others: u32,
+    jumps: u32,
     /// Numbers that are skipped say nothing of the connection.
     gaps_mean_nothing: bool,
     /// Whether the last `REMEMBERED` numbers have been seen, each in the bit that it is modulo their number.
@@ -43,12 +44,18 @@ pub struct IpId {
 
 impl IpId {
     pub fn ordered(&self) -> bool {
-        self.steps >= STEPS_NEEDED && self.forwards * 20 >= self.steps * 19
+        self.ordered_in(self.steps)
+    }
+
+    /// At most one step in twenty was none of a counter.
+    #[inline]
+    fn ordered_in(&self, steps: u32) -> bool {
+        steps >= STEPS_NEEDED && u64::from(steps) >= 20 * u64::from(self.jumps)
     }
 
     /// The counter is the connection's own: a skipped number is a packet that did not come by.
     pub fn dense(&self) -> bool {
-        !self.gaps_mean_nothing && self.ordered() && self.ones * 10 >= self.steps * 8
+        !self.gaps_mean_nothing && self.ordered() && u64::from(self.steps) >= 5 * u64::from(self.others)
     }
 
     /// Other packets take numbers too, or none is missing where the packets are sent: only the order is left.
@@ -60,8 +67,6 @@ impl IpId {
     pub fn trusted() -> Self {
         Self {
             steps: STEPS_NEEDED,
-            ones: STEPS_NEEDED,
-            forwards: STEPS_NEEDED,
             ..Self::default()
         }
     }
@@ -72,27 +77,43 @@ impl IpId {
     }
 
     /// Takes the next packet of the direction; `segments` is 1 but for super-segments.
-    #[inline]
     pub fn observe(&mut self, id: u16, segments: u32) -> Place {
-        let index = self.highest + 1;
-        // what most are, one after the other; the counts of steps stay below 2^20 by what is done with the others
-        if self.width == 1 && segments == 1 && id == index as u16 && self.steps < MOST_STEPS - 1 {
-            let usable = self.ordered();
-            self.steps += 1;
-            self.ones += 1;
-            self.forwards += 1;
-            self.mark(index);
-            self.highest = index;
-            return if usable {
-                Place::Newest { index, missing: 0 }
-            } else {
-                Place::Unknown
-            };
+        if self.take_next(id, segments) {
+            self.newest()
+        } else {
+            self.observe_any(id, segments)
         }
-        self.observe_any(id, segments)
     }
 
-    fn observe_any(&mut self, id: u16, segments: u32) -> Place {
+    /// Takes the packet if it is what most are, the next one; the count of steps stays below 2^20 by what is done with
+    /// the others.
+    #[inline]
+    pub fn take_next(&mut self, id: u16, segments: u32) -> bool {
+        let index = self.highest + 1;
+        let next = self.width == 1 && segments == 1 && id == index as u16 && self.steps < MOST_STEPS - 1;
+        if next {
+            self.steps += 1;
+            self.mark(index);
+            self.highest = index;
+        }
+        next
+    }
+
+    /// Place of the packet that `take_next` took.
+    pub fn newest(&self) -> Place {
+        // the counter could be used before that step
+        if self.ordered_in(self.steps - 1) {
+            Place::Newest {
+                index: self.highest,
+                missing: 0,
+            }
+        } else {
+            Place::Unknown
+        }
+    }
+
+    /// Takes any other packet.
+    pub fn observe_any(&mut self, id: u16, segments: u32) -> Place {
         let width = i64::from(segments.max(1));
         if !self.started {
             self.started = true;
@@ -120,13 +141,15 @@ impl IpId {
         }
         let usable = self.ordered();
         let dense = self.dense();
+        let plausible = (1..=LARGEST_STEP).contains(&step);
         self.steps += 1;
-        self.ones += u32::from(step == 1);
-        self.forwards += u32::from((1..=LARGEST_STEP).contains(&step));
+        self.others += u32::from(step != 1);
+        self.jumps += u32::from(!plausible);
         if self.steps == MOST_STEPS {
+            let (ones, forwards) = (self.steps - self.others, self.steps - self.jumps);
             self.steps /= 2;
-            self.ones /= 2;
-            self.forwards /= 2;
+            self.others = self.steps - ones / 2;
+            self.jumps = self.steps - forwards / 2;
         }
         if index > self.highest + 1 {
             self.forget_between(index);
@@ -134,7 +157,6 @@ impl IpId {
         self.mark(index);
         self.highest = index;
         self.width = width;
-        let plausible = (1..=LARGEST_STEP).contains(&step);
         match (usable && plausible, dense) {
             (false, _) => Place::Unknown,
             (true, false) => Place::Newest { index, missing: 0 },
@@ -148,6 +170,8 @@ impl IpId {
     /// A jump that no counter makes: start again from here, and count it against the counter.
     fn restart(&mut self, index: i64, width: i64) -> Place {
         self.steps += 1;
+        self.others += 1;
+        self.jumps += 1;
         self.seen = Default::default();
         self.mark(index);
         self.highest = index;

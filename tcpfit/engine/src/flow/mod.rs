@@ -12,6 +12,7 @@ pub mod ip_id;
 pub mod listing;
 mod packed;
 pub mod rare;
+pub mod ring;
 pub mod rounds;
 pub mod rtt;
 pub mod scoreboard;

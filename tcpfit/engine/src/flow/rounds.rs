@@ -184,7 +184,9 @@ impl Rounds {
         row.acks += 1;
         row.end_ns = time_ns;
         if let Some(now) = rwnd {
-            row.rwnd = Some(row.rwnd.map_or(now, |w| w.min(now)));
+            if row.rwnd.is_none_or(|least| now < least) {
+                row.rwnd = Some(now);
+            }
         }
         if una >= *end {
             row.phase = phase;

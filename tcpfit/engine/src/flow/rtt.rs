@@ -47,7 +47,17 @@ struct Histogram {
 }
 
 impl Histogram {
+    #[inline]
     fn add(&mut self, bin: u16) {
+        match self.counts.get_mut(usize::from(bin.wrapping_sub(self.first))) {
+            Some(count) => *count += 1,
+            None => self.add_new(bin),
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_new(&mut self, bin: u16) {
         if self.counts.is_empty() {
             self.first = bin;
         }
@@ -103,6 +113,7 @@ impl Rtt {
     }
 
     /// A sample of data sent once; `una` and `nxt` delimit the sender's round.
+    #[inline(always)]
     pub fn sample(&mut self, rtt_s: f64, una: u64, nxt: u64) {
         if rtt_s <= 0.0 {
             return;
@@ -111,30 +122,46 @@ impl Rtt {
         self.samples += 1;
         self.sum += rtt_s;
         self.sum_squares += rtt_s * rtt_s;
-        self.min_s = self.min_s.min(rtt_s);
-        self.smooth(rtt_s, una, nxt);
+        if rtt_s < self.min_s {
+            self.min_s = rtt_s;
+        }
+        self.feed(rtt_s, una, nxt);
     }
 
+    #[inline(always)]
     fn keep(&mut self, rtt_s: f64) {
+        if self.samples as usize <= FEW {
+            self.keep_few(rtt_s);
+        } else {
+            let bin = self.bin(rtt_s);
+            self.histogram.add(bin);
+        }
+    }
+
+    fn keep_few(&mut self, rtt_s: f64) {
         if let Some(slot) = self.few.get_mut(self.samples as usize) {
             *slot = rtt_s;
             return;
         }
-        if self.samples as usize == FEW {
-            for few in self.few {
-                let bin = self.bin(few);
-                self.histogram.add(bin);
-            }
+        for sample in self.few.into_iter().chain([rtt_s]) {
+            let bin = self.bin(sample);
+            self.histogram.add(bin);
         }
-        let bin = self.bin(rtt_s);
-        self.histogram.add(bin);
     }
 
+    #[inline]
     fn bin(&mut self, rtt_s: f64) -> u16 {
         let [low, high] = self.last_range;
         if low <= rtt_s && rtt_s <= high {
             return self.last_bin;
         }
+        self.other_bin(rtt_s)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_bin(&mut self, rtt_s: f64) -> u16 {
+        let [low, high] = self.last_range;
         let bin = ((rtt_s / BIN_FLOOR_S).ln() / BIN_RATIO.ln()).clamp(0.0, (BINS - 1) as f64) as u16;
         self.last_range = if bin == self.last_bin {
             [low.min(rtt_s), high.max(rtt_s)]
@@ -147,6 +174,11 @@ impl Rtt {
 
     /// Feeds the estimator alone (timestamp echoes of resent data: RFC 7323, 4.1).
     pub fn smooth(&mut self, rtt_s: f64, una: u64, nxt: u64) {
+        self.feed(rtt_s, una, nxt);
+    }
+
+    #[inline(always)]
+    fn feed(&mut self, rtt_s: f64, una: u64, nxt: u64) {
         if self.srtt_s == 0.0 {
             self.first(rtt_s);
             self.round_end = nxt;

@@ -3,13 +3,12 @@
 //! Units follow each other without gaps in sequence order, so a ring serves as the map. Ranges are split where a
 //! resend, a SACK block or an ACK cuts them (a super-segment is often resent in part).
 
+use crate::flow::ring::Ring;
 use crate::rows::Reason;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeMap;
 
 /// Units at the front that are looked at one by one.
 const NEAR: usize = 8;
-/// Units of a board that is no longer looked through by halving.
-const LARGE: usize = 256;
 /// Units that a flow's searches may look at, or move, before they are held to what they earn.
 const CREDIT: usize = 1 << 22;
 /// Units that each search earns, and may look at in any case.
@@ -28,7 +27,7 @@ pub struct Transmission {
     pub time_ns: i64,
     /// Position in the sending order, in transmissions.
     pub order: u64,
-    /// 0: not in the capture.
+    /// 0: it did not pass the capture point.
     pub frame: u64,
     pub tsval: u32,
     /// Data outstanding when it was sent, in segments.
@@ -36,87 +35,152 @@ pub struct Transmission {
     pub ip_id: u16,
     /// Why it was sent; of a first transmission `Reason::Unknown`.
     pub cause: Reason,
-    /// It passed the capture point.
-    pub seen: bool,
     /// Whether it was sent again or is the first copy, late, only time could tell.
     pub doubtful: bool,
 }
 
-#[derive(Clone, Debug)]
-pub struct Unit {
-    pub left: u64,
-    pub right: u64,
-    pub first: Transmission,
-    /// Later transmissions, oldest first. Boxed, because almost no unit has any.
-    pub resent: Option<Box<Vec<Transmission>>>,
-    /// When a SACK block first covered it; 0 before.
-    pub sacked_ns: i64,
-    /// DSACKs that reported it while it was outstanding (RFC 2883).
-    pub dsacks: u8,
-    /// A copy came too late for the receiver to take it, and was answered.
-    pub discarded: bool,
-    /// Its left edge is a cut.
-    pub piece: bool,
+impl Transmission {
+    pub fn seen(&self) -> bool {
+        self.frame != 0
+    }
 }
 
-impl Unit {
-    pub const BLANK: Self = Self {
-        left: 0,
-        right: 0,
-        first: Transmission {
-            time_ns: 0,
-            order: 0,
-            frame: 0,
-            tsval: 0,
-            flight: 0.0,
-            ip_id: 0,
-            cause: Reason::Unknown,
-            seen: true,
-            doubtful: false,
-        },
-        resent: None,
-        sacked_ns: 0,
-        dsacks: 0,
-        discarded: false,
-        piece: false,
-    };
+/// A range and its first transmission. There is one for every segment outstanding: what few have is kept elsewhere.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Unit {
+    pub left: u64,
+    /// The first transmission, as in `Transmission`.
+    pub time_ns: i64,
+    pub order: u64,
+    pub frame: u64,
+    /// When a SACK block first covered it; 0 before.
+    pub sacked_ns: i64,
+    pub length: u32,
+    pub tsval: u32,
+    pub flight: f32,
+    pub ip_id: u16,
+    /// DSACKs that reported it while it was outstanding (RFC 2883).
+    pub dsacks: u8,
+    flags: u8,
+}
 
-    pub fn transmissions(&self) -> usize {
-        1 + self.resent.as_ref().map_or(0, |r| r.len())
+/// It was sent again.
+const AGAIN: u8 = 1;
+/// A copy came too late for the receiver to take it, and was answered.
+const DISCARDED: u8 = 2;
+/// Its left edge is a cut.
+const PIECE: u8 = 4;
+
+impl Unit {
+    #[inline]
+    pub fn new(left: u64, right: u64, first: &Transmission) -> Self {
+        Self {
+            left,
+            time_ns: first.time_ns,
+            order: first.order,
+            frame: first.frame,
+            sacked_ns: 0,
+            length: (right - left) as u32,
+            tsval: first.tsval,
+            flight: first.flight,
+            ip_id: first.ip_id,
+            dsacks: 0,
+            flags: 0,
+        }
     }
 
-    pub fn last(&self) -> &Transmission {
-        self.resent.as_ref().and_then(|r| r.last()).unwrap_or(&self.first)
+    #[inline]
+    pub fn right(&self) -> u64 {
+        self.left + u64::from(self.length)
+    }
+
+    #[inline]
+    pub fn segments(&self, smss: u32) -> u32 {
+        segments(u64::from(self.length), smss)
+    }
+
+    /// The first transmission passed the capture point.
+    #[inline]
+    pub fn first_seen(&self) -> bool {
+        self.frame != 0
+    }
+
+    #[inline]
+    pub fn is_resent(&self) -> bool {
+        self.flags & AGAIN != 0
+    }
+
+    pub fn is_discarded(&self) -> bool {
+        self.flags & DISCARDED != 0
+    }
+
+    pub fn discard(&mut self) {
+        self.flags |= DISCARDED;
     }
 
     /// It was sent once and passed the capture point: nothing but time decides on it.
+    #[inline]
     pub fn is_plain(&self) -> bool {
-        self.resent.is_none() && self.first.seen
+        !self.is_resent() && self.first_seen()
+    }
+
+    pub fn first(&self) -> Transmission {
+        Transmission {
+            time_ns: self.time_ns,
+            order: self.order,
+            frame: self.frame,
+            tsval: self.tsval,
+            flight: self.flight,
+            ip_id: self.ip_id,
+            cause: Reason::Unknown,
+            doubtful: false,
+        }
+    }
+}
+
+/// Adds a transmission to the later ones of a unit. Gives back the one that is kept no longer, the oldest, and the one
+/// after it; but the first that passed stays.
+fn add(
+    resent: &mut Vec<Transmission>,
+    first_seen: bool,
+    transmission: Transmission,
+) -> Option<(Transmission, Transmission)> {
+    resent.push(transmission);
+    if resent.len() < KEPT {
+        return None;
+    }
+    let oldest = usize::from(!first_seen && resent[0].seen());
+    Some((resent.remove(oldest), resent[oldest]))
+}
+
+/// A unit that has left the board, with every transmission of it.
+#[derive(Clone, Debug)]
+pub struct History {
+    pub left: u64,
+    pub right: u64,
+    pub sacked_ns: i64,
+    pub discarded: bool,
+    pub dsacks: u8,
+    /// Oldest first; there is one at least.
+    pub copies: Vec<Transmission>,
+}
+
+impl History {
+    pub fn first(&self) -> &Transmission {
+        &self.copies[0]
+    }
+
+    pub fn last(&self) -> &Transmission {
+        &self.copies[self.copies.len() - 1]
+    }
+
+    pub fn is_resent(&self) -> bool {
+        self.copies.len() > 1
     }
 
     /// Some transmission of it passed the capture point.
     pub fn seen(&self) -> bool {
-        self.first.seen || self.resent.as_ref().is_some_and(|r| r.iter().any(|t| t.seen))
-    }
-
-    pub fn all(&self) -> impl Iterator<Item = &Transmission> {
-        std::iter::once(&self.first).chain(self.resent.iter().flat_map(|r| r.iter()))
-    }
-
-    pub fn all_mut(&mut self) -> impl Iterator<Item = &mut Transmission> {
-        std::iter::once(&mut self.first).chain(self.resent.iter_mut().flat_map(|r| r.iter_mut()))
-    }
-
-    /// Adds a transmission. Gives back the one that is kept no longer, the oldest resend, and the one after it; but the
-    /// first that passed stays.
-    pub fn add(&mut self, transmission: Transmission) -> Option<(Transmission, Transmission)> {
-        let resent = self.resent.get_or_insert_with(Default::default);
-        resent.push(transmission);
-        if resent.len() < KEPT {
-            return None;
-        }
-        let oldest = usize::from(!self.first.seen && resent[0].seen);
-        Some((resent.remove(oldest), resent[oldest]))
+        self.copies.iter().any(Transmission::seen)
     }
 }
 
@@ -152,7 +216,7 @@ pub fn segments(bytes: u64, smss: u32) -> u32 {
 
 #[derive(Clone, Debug, Default)]
 pub struct Scoreboard {
-    pub units: VecDeque<Unit>,
+    pub units: Ring<Unit>,
     /// Boxed, because most flows lose nothing.
     disturbed: Option<Box<Disturbed>>,
 }
@@ -161,8 +225,8 @@ pub struct Scoreboard {
 #[derive(Clone, Debug, Default)]
 struct Disturbed {
     credit: Credit,
-    /// Left edges of units that were sent again; some that are gone.
-    again: BTreeSet<u64>,
+    /// Later transmissions of the units that were sent again, oldest first, by the units' left edges.
+    again: BTreeMap<u64, Vec<Transmission>>,
     /// Cuts since the pieces were counted, and how many these were.
     cuts: usize,
     pieces: usize,
@@ -170,14 +234,14 @@ struct Disturbed {
 
 impl Disturbed {
     /// Another cut that moves `moved` units leaves few enough pieces, and costs no more than there is to spend.
-    fn may_cut(&mut self, units: &VecDeque<Unit>, moved: usize) -> bool {
+    fn may_cut(&mut self, units: &Ring<Unit>, moved: usize) -> bool {
         if self.pieces + self.cuts >= PIECES {
             // some may have been acknowledged since they were counted; that is looked at now and then
             self.cuts += 1;
             if self.cuts < PIECES / 2 {
                 return false;
             }
-            (self.cuts, self.pieces) = (0, units.iter().filter(|u| u.piece).count());
+            (self.cuts, self.pieces) = (0, units.iter().filter(|u| u.flags & PIECE != 0).count());
             if self.pieces >= PIECES {
                 return false;
             }
@@ -205,52 +269,18 @@ impl Scoreboard {
 
     /// Index of the first unit that begins at or after `at`.
     pub fn at_or_after(&self, at: u64) -> usize {
-        self.first_not(at, |u| u.left < at)
+        first_not(&self.units, at, |u| u.left < at)
     }
 
     /// Index of the first unit that ends beyond `at`.
     pub fn beyond(&self, at: u64) -> usize {
-        self.first_not(at, |u| u.right <= at)
-    }
-
-    /// Index of the first unit that is not `below`, which has `at` near one of its edges. Halving a large board reads from
-    /// all over it: where units are of about one size, where to begin can be reckoned.
-    #[inline]
-    fn first_not(&self, at: u64, below: impl Fn(&Unit) -> bool) -> usize {
-        let count = self.units.len();
-        if count < LARGE {
-            return self.units.partition_point(below);
-        }
-        let (start, end) = (self.units[0].left, self.units[count - 1].right);
-        let share = at.clamp(start, end) - start;
-        let guess = (u128::from(share) * count as u128 / u128::from((end - start).max(1))) as usize;
-        // all before `low` are below, none from `high` on; steps double until they enclose the unit
-        let (mut low, mut high, mut step) = (guess.min(count), guess.min(count), 1);
-        while low > 0 && !below(&self.units[low - 1]) {
-            high = low - 1;
-            low = high.saturating_sub(step);
-            step *= 2;
-        }
-        while high < count && below(&self.units[high]) {
-            low = high + 1;
-            high = (low + step).min(count);
-            step *= 2;
-        }
-        while low < high {
-            let middle = low + (high - low) / 2;
-            if below(&self.units[middle]) {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
-        }
-        low
+        first_not(&self.units, at, |u| u.right() <= at)
     }
 
     /// Number of units below `at`, which is made an edge. An ACK covers few: looking from the front finds them soonest.
     #[inline]
     pub fn below(&mut self, at: u64) -> usize {
-        let near = self.units.iter().take(NEAR).take_while(|u| u.right <= at).count();
+        let near = self.units.iter().take(NEAR).take_while(|u| u.right() <= at).count();
         if near == self.units.len() || near < NEAR && self.units[near].left >= at {
             return near;
         }
@@ -268,19 +298,36 @@ impl Scoreboard {
 
     fn split_unit(&mut self, n: usize, at: u64) {
         let unit = &mut self.units[n];
-        let mut tail = unit.clone();
-        if tail.resent.is_some() {
-            self.disturbed.get_or_insert_with(Box::default).again.insert(at);
-        }
-        unit.right = at;
+        let mut tail = *unit;
+        tail.length = (unit.right() - at) as u32;
         tail.left = at;
-        tail.piece = true;
+        tail.flags |= PIECE;
+        unit.length -= tail.length;
+        if tail.is_resent() {
+            let left = unit.left;
+            let again = &mut self.disturbed().again;
+            if let Some(resent) = again.get(&left).cloned() {
+                again.insert(at, resent);
+            }
+        }
         self.units.insert(n + 1, tail);
     }
 
     /// The same, if it costs no more than the flow has to spend. Index of the first unit that ends beyond `at`.
     fn try_split(&mut self, at: u64) -> usize {
         let n = self.beyond(at);
+        self.try_split_unit(n, at)
+    }
+
+    /// The same, not below the unit `from`, and most often near it.
+    fn try_split_from(&mut self, from: usize, at: u64) -> usize {
+        let ends_below = |n: &usize| self.units.get(*n).is_some_and(|u| u.right() <= at);
+        let near = (from..from + NEAR).find(|n| !ends_below(n));
+        let n = near.unwrap_or_else(|| self.beyond(at));
+        self.try_split_unit(n, at)
+    }
+
+    fn try_split_unit(&mut self, n: usize, at: u64) -> usize {
         if self.units.get(n).is_none_or(|u| u.left >= at) {
             return n;
         }
@@ -301,7 +348,7 @@ impl Scoreboard {
     /// Units that lie inside [left, right), after making both ends edges where that may be.
     pub fn cut(&mut self, left: u64, right: u64) -> std::ops::Range<usize> {
         let from = self.try_split(left);
-        let to = self.try_split(right);
+        let to = self.try_split_from(from, right.max(left));
         // where the edge could not be made, the unit that holds it lies outside
         from + usize::from(self.units.get(from).is_some_and(|u| u.left < left))..to
     }
@@ -311,38 +358,162 @@ impl Scoreboard {
         self.searchable(units * RESEND) / RESEND
     }
 
-    /// The n-th unit is sent again; what is kept of it no longer as `Unit::add` gives it.
+    /// The n-th unit is sent again; what is kept of it no longer as `add` gives it.
     pub fn resend(&mut self, n: usize, transmission: Transmission) -> Option<(Transmission, Transmission)> {
-        let front = self.units.front()?.left;
-        let again = &mut self.disturbed.get_or_insert_with(Box::default).again;
-        while again.first().is_some_and(|&left| left < front) {
-            again.pop_first();
-        }
         let unit = &mut self.units[n];
-        again.insert(unit.left);
-        unit.add(transmission)
+        unit.flags |= AGAIN;
+        let (left, first_seen) = (unit.left, unit.first_seen());
+        add(
+            self.disturbed().again.entry(left).or_default(),
+            first_seen,
+            transmission,
+        )
     }
 
-    /// Units sent again that begin in [left, right), at most `many`.
-    pub fn resent(&mut self, left: u64, right: u64, many: usize, mut each: impl FnMut(&mut Unit)) {
+    /// Units sent again that begin in [left, right), at most `many`, each with its last transmission.
+    pub fn resent(&mut self, left: u64, right: u64, many: usize, mut each: impl FnMut(&mut Unit, &Transmission)) {
         let again = self.disturbed.iter().flat_map(|d| d.again.range(left..right.max(left)));
-        for &at in again.take(many) {
-            let n = self.at_or_after(at);
-            if let Some(unit) = self.units.get_mut(n).filter(|u| u.left == at && u.resent.is_some()) {
-                each(unit);
+        for (&at, resent) in again.take(many) {
+            let n = first_not(&self.units, at, |u| u.left < at);
+            if let (Some(unit), Some(last)) = (self.units.get_mut(n), resent.last()) {
+                each(unit, last);
             }
+        }
+    }
+
+    /// Later transmissions of the unit, oldest first.
+    #[inline]
+    pub fn resends(&self, unit: &Unit) -> &[Transmission] {
+        if !unit.is_resent() {
+            return &[];
+        }
+        let resent = self.disturbed.as_ref().and_then(|d| d.again.get(&unit.left));
+        resent.map_or(&[], |resent| resent)
+    }
+
+    pub fn last(&self, unit: &Unit) -> Transmission {
+        self.resends(unit).last().copied().unwrap_or_else(|| unit.first())
+    }
+
+    /// Some transmission of the unit passed the capture point.
+    pub fn seen(&self, unit: &Unit) -> bool {
+        unit.first_seen() || self.resends(unit).iter().any(Transmission::seen)
+    }
+
+    /// Transmissions of the unit that holds the byte `at`, oldest first.
+    pub fn copies(&self, at: u64) -> impl Iterator<Item = Transmission> + '_ {
+        let unit = self.units.get(self.find(at));
+        let all = |unit| std::iter::once(Unit::first(unit)).chain(self.resends(unit).iter().copied());
+        unit.into_iter().flat_map(all)
+    }
+
+    /// The transmission `order` of the unit that holds the byte `at` passed after all. False if there is none.
+    pub fn arrived(&mut self, order: u64, at: u64, frame: u64) -> bool {
+        let n = self.find(at);
+        let Some(unit) = self.units.get_mut(n) else {
+            return false;
+        };
+        if unit.order == order {
+            unit.frame = frame;
+            return true;
+        }
+        let left = unit.left;
+        let resent = self.disturbed.as_mut().and_then(|d| d.again.get_mut(&left));
+        let found = resent.and_then(|resent| resent.iter_mut().find(|t| t.order == order));
+        found.is_some_and(|transmission| {
+            transmission.frame = frame;
+            true
+        })
+    }
+
+    /// The transmission `order` of the unit that holds the byte `at` was never made, unless it passed.
+    pub fn forget(&mut self, order: u64, at: u64) {
+        let n = self.find(at);
+        let Some(unit) = self.units.get_mut(n).filter(|u| u.is_resent()) else {
+            return;
+        };
+        let again = &mut self.disturbed.get_or_insert_with(Box::default).again;
+        if let Some(resent) = again.get_mut(&unit.left) {
+            resent.retain(|t| t.order != order || t.seen());
+            if resent.is_empty() {
+                again.remove(&unit.left);
+                unit.flags &= !AGAIN;
+            }
+        }
+    }
+
+    /// A unit that was just taken off, with what was kept of it elsewhere.
+    pub fn history(&mut self, unit: Unit) -> History {
+        let resent = self.take_resends(&unit);
+        let mut copies = Vec::with_capacity(1 + resent.len());
+        copies.push(unit.first());
+        copies.extend(resent);
+        History {
+            left: unit.left,
+            right: unit.right(),
+            sacked_ns: unit.sacked_ns,
+            discarded: unit.is_discarded(),
+            dsacks: unit.dsacks,
+            copies,
+        }
+    }
+
+    fn take_resends(&mut self, unit: &Unit) -> Vec<Transmission> {
+        let disturbed = self.disturbed.as_mut().filter(|_| unit.is_resent());
+        disturbed.and_then(|d| d.again.remove(&unit.left)).unwrap_or_default()
+    }
+
+    /// Takes off the last unit; nothing more will be asked of it.
+    pub fn drop_back(&mut self) {
+        if let Some(unit) = self.units.pop_back() {
+            self.take_resends(&unit);
         }
     }
 
     /// Units that [left, right) touches, after making both ends edges where that may be.
     pub fn touch(&mut self, left: u64, right: u64) -> std::ops::Range<usize> {
         let from = self.try_split(left);
-        if self.units.get(from).is_some_and(|u| u.right == right) {
+        if self.units.get(from).is_some_and(|u| u.right() == right) {
             return from..from + 1;
         }
-        self.try_split(right);
+        self.try_split_from(from, right.max(left));
         from..self.at_or_after(right)
     }
+}
+
+/// Index of the first unit that is not `below`, which has `at` near one of its edges. Halving a board reads from all over
+/// it: where units are of about one size, where to begin can be reckoned.
+#[inline]
+fn first_not(units: &Ring<Unit>, at: u64, below: impl Fn(&Unit) -> bool) -> usize {
+    let count = units.len();
+    if count < NEAR {
+        return units.partition_point(below);
+    }
+    let (start, end) = (units[0].left, units[count - 1].right());
+    let share = at.clamp(start, end) - start;
+    // where that is too much for a number the guess is bad, and only takes longer
+    let guess = (share.saturating_mul(count as u64) / (end - start).max(1)) as usize;
+    // all before `low` are below, none from `high` on; steps double until they enclose the unit
+    let (mut low, mut high, mut step) = (guess.min(count), guess.min(count), 1);
+    while low > 0 && !below(&units[low - 1]) {
+        high = low - 1;
+        low = high.saturating_sub(step);
+        step *= 2;
+    }
+    while high < count && below(&units[high]) {
+        low = high + 1;
+        high = (low + step).min(count);
+        step *= 2;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if below(&units[middle]) {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
 }
 
 /// What SACK blocks have covered: a block grows with every ACK, and only what is new in it has to be looked at.
@@ -354,6 +525,11 @@ pub struct Covered {
 }
 
 impl Covered {
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ranges.is_empty()
+    }
+
     /// Adds [left, right) and gives the parts that no block had covered.
     pub fn add(&mut self, left: u64, right: u64) -> &[(u64, u64)] {
         self.fresh.clear();
@@ -444,16 +620,12 @@ mod tests {
     }
 
     fn unit(left: u64, right: u64) -> Unit {
-        let first = Transmission {
-            order: left,
-            frame: left,
-            ..Unit::BLANK.first
-        };
         Unit {
             left,
-            right,
-            first,
-            ..Unit::BLANK
+            length: (right - left) as u32,
+            order: left,
+            frame: left,
+            ..Unit::default()
         }
     }
 
@@ -464,14 +636,14 @@ mod tests {
         assert_eq!(board.cut(20, 50), 1..2);
         assert_eq!(board.units.len(), 3);
         assert_eq!(board.cut(30, 55), 2..4);
-        let edges: Vec<_> = board.units.iter().map(|u| (u.left, u.right)).collect();
+        let edges: Vec<_> = board.units.iter().map(|u| (u.left, u.right())).collect();
         assert_eq!(edges, [(10, 20), (20, 30), (30, 50), (50, 55), (55, 60)]);
         assert_eq!(board.find(60), 5);
         assert_eq!(board.find(9), 5);
     }
 
     fn edges(board: &Scoreboard) -> Vec<(u64, u64)> {
-        board.units.iter().map(|u| (u.left, u.right)).collect()
+        board.units.iter().map(|u| (u.left, u.right())).collect()
     }
 
     #[test]
@@ -481,7 +653,7 @@ mod tests {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             // now long units, now short ones
             let length = 1 + (state >> 40) % if n / 100 % 2 == 0 { 10 } else { 60_000 };
-            board.units.push_back(unit(at, at + length));
+            *board.units.push_back() = unit(at, at + length);
             at += length;
         }
         let edges: Vec<u64> = board
@@ -491,7 +663,7 @@ mod tests {
             .collect();
         for at in edges.into_iter().chain([0, 999, at - 1, at, at + 1, u64::MAX]) {
             assert_eq!(board.units.partition_point(|u| u.left < at), board.at_or_after(at));
-            assert_eq!(board.units.partition_point(|u| u.right <= at), board.beyond(at));
+            assert_eq!(board.units.partition_point(|u| u.right() <= at), board.beyond(at));
         }
     }
 
@@ -511,7 +683,7 @@ mod tests {
         assert_eq!(board.touch(20_005, 20_015), whole..whole + 2);
         assert!(board.cut(20_001, 20_009).is_empty());
         // room again, but the pieces are counted now and then only
-        board.units.drain(..whole);
+        board.units.skip_front(whole);
         let cut = |board: &mut Scoreboard| {
             board.cut(20_005, 20_010);
             board.units.len() == 3
@@ -550,12 +722,12 @@ mod tests {
         let mut board = Scoreboard::default();
         board.units.extend((0..100).map(|n| unit(10 * n, 10 * n + 10)));
         for n in [3, 50, 70, 71] {
-            assert!(board.resend(n, unit(0, 1).first).is_none());
+            assert!(board.resend(n, unit(0, 1).first()).is_none());
         }
         board.cut(505, 708);
         let found = |board: &mut Scoreboard, left: u64, right: u64, many: usize| {
             let mut found = Vec::new();
-            board.resent(left, right, many, |unit| found.push((unit.left, unit.right)));
+            board.resent(left, right, many, |unit, _| found.push((unit.left, unit.right())));
             found
         };
         assert_eq!(
@@ -563,9 +735,12 @@ mod tests {
             [(500, 505), (505, 510), (700, 708), (708, 710)]
         );
         assert_eq!(found(&mut board, 0, 1000, 2), [(30, 40), (500, 505)]);
-        board.units.drain(..55);
+        for _ in 0..55 {
+            let unit = board.units.pop_front().unwrap();
+            board.history(unit);
+        }
         assert_eq!(found(&mut board, 0, 1000, 9), [(700, 708), (708, 710), (710, 720)]);
-        board.resend(0, unit(0, 1).first);
+        board.resend(0, unit(0, 1).first());
         assert_eq!(board.disturbed().again.len(), 4);
     }
 
@@ -576,21 +751,23 @@ mod tests {
             (false, false, [(1, 2), (3, 4)]),
             (false, true, [(2, 3), (3, 4)]),
         ] {
-            let mut unit = unit(0, 10);
-            unit.first.seen = first_seen;
+            let mut board = Scoreboard::default();
+            *board.units.push_back() = Unit {
+                frame: u64::from(first_seen),
+                ..unit(0, 10)
+            };
             let mut given = Vec::new();
             for order in 1..=(KEPT + 1) as u64 {
-                let seen = order > 1 || second_seen;
                 let transmission = Transmission {
                     order,
-                    seen,
-                    ..unit.first
+                    frame: u64::from(order > 1 || second_seen),
+                    ..board.units[0].first()
                 };
-                given.extend(unit.add(transmission).map(|(old, next)| (old.order, next.order)));
+                given.extend(board.resend(0, transmission).map(|(old, next)| (old.order, next.order)));
             }
             assert_eq!(given, gone);
-            assert_eq!(unit.transmissions(), KEPT);
-            assert_eq!(unit.last().order, KEPT as u64 + 1);
+            assert_eq!(board.copies(9).count(), KEPT);
+            assert_eq!(board.last(&board.units[0]).order, KEPT as u64 + 1);
         }
     }
 

@@ -39,8 +39,8 @@ pub struct Ack {
     pub time_ns: i64,
     pub frame: u64,
     pub ack: u64,
-    /// Window after scaling, in bytes; `None` if the scale is not known.
-    pub window: Option<u64>,
+    /// Window after scaling, in bytes, below 2^30 (RFC 7323, 2.3); `None` if the scale is not known.
+    pub window: Option<u32>,
     pub tsecr: Option<u32>,
     /// It carried no payload, SYN or FIN.
     pub pure: bool,
@@ -93,6 +93,18 @@ impl Sent {
             doubtful: false,
         }
     }
+}
+
+/// What an ACK that moved the left edge has covered so far.
+#[derive(Default)]
+struct Taken {
+    /// Nothing yet: the next unit is the head.
+    head: bool,
+    /// Karn: no sample from resent data; the oldest unit never resent is the estimator's.
+    oldest: Option<i64>,
+    resent: bool,
+    /// When the resend was sent whose timestamp the ACK echoes.
+    echoed: Option<i64>,
 }
 
 pub struct Sender {
@@ -148,7 +160,7 @@ pub struct Sender {
     /// Order of the newest transmission known to have been delivered.
     pub delivered_order: u64,
     /// Window of the last ACK, in bytes.
-    pub window: Option<u64>,
+    pub window: Option<u32>,
     pub episodes: Episodes,
     pub fates: Rare<Fates>,
     pub rounds: Rounds,
@@ -229,15 +241,25 @@ impl Sender {
     /// Segments outstanding at the sender: RFC 6675's pipe as far as SACKs and duplicate ACKs tell; NaN without ACKs.
     #[inline]
     pub fn flight(&self) -> f64 {
-        if self.one_way {
-            return f64::NAN;
-        }
-        let arrived = match (self.sack, self.episodes.phase) {
+        self.flight_without(self.received())
+    }
+
+    /// Segments outstanding that the receiver is known, or thought, to have.
+    #[inline]
+    fn received(&self) -> u32 {
+        match (self.sack, self.episodes.phase) {
             (true, _) => self.sacked,
             (false, Phase::Open) => self.duplicate_acks,
             (false, _) => self.unexplained_acks,
-        };
-        f64::from(self.outstanding.saturating_sub(arrived))
+        }
+    }
+
+    #[inline]
+    fn flight_without(&self, received: u32) -> f64 {
+        if self.one_way {
+            return f64::NAN;
+        }
+        f64::from(self.outstanding.saturating_sub(received))
     }
 
     /// What an event of marks says of the sender.
@@ -253,14 +275,14 @@ impl Sender {
     }
 
     pub fn window_segments(&self) -> Option<f64> {
-        self.window.map(|w| w as f64 / f64::from(self.smss))
+        self.window.map(|w| f64::from(w) / f64::from(self.smss))
     }
 
     /// Before new data up to `right` go out: nothing that is integrated changes with them, unless they are the first
     /// outstanding or fill the window. Most of the time of a flow is integrated at its ACKs.
     #[inline]
     fn tick_at_new_data(&mut self, time_ns: i64, right: u64) {
-        let fills = |window: u64| !self.one_way && self.una + window < right + u64::from(self.smss);
+        let fills = |window: u32| !self.one_way && self.una + u64::from(window) < right + u64::from(self.smss);
         if self.outstanding == 0 || self.window.is_some_and(fills) {
             self.tick(time_ns);
         }
@@ -295,20 +317,19 @@ impl Sender {
     /// Another segment would not fit into the advertised window (RFC 9293, 3.8.6.2.1: the usable window).
     fn window_is_full(&self) -> bool {
         self.window
-            .is_some_and(|window| !self.one_way && self.una + window < self.nxt + u64::from(self.smss))
+            .is_some_and(|window| !self.one_way && self.una + u64::from(window) < self.nxt + u64::from(self.smss))
     }
 
     #[inline]
-    fn transmission(&self, sent: &Sent, cause: Reason) -> Transmission {
+    fn transmission(&self, sent: &Sent, cause: Reason, flight: f64) -> Transmission {
         Transmission {
             time_ns: sent.time_ns,
             order: self.order,
             frame: sent.frame,
             tsval: sent.tsval,
-            flight: self.flight() as f32,
+            flight: flight as f32,
             ip_id: sent.ip_id,
             cause,
-            seen: sent.frame != 0,
             doubtful: sent.doubtful,
         }
     }
@@ -319,20 +340,18 @@ impl Sender {
         self.tick_at_new_data(sent.time_ns, sent.right);
         self.learn_response(sent.time_ns - self.last_ack_ns);
         let count = segments(sent.right - sent.left, self.smss);
-        let first = self.transmission(sent, Reason::Unknown);
-        // written where it stays: a copy of what was just written waits for it
-        self.board.units.push_back(Unit::BLANK);
-        if let Some(unit) = self.board.units.back_mut() {
-            (unit.left, unit.right, unit.first) = (sent.left, sent.right, first);
-        }
+        let mut received = self.received();
+        let first = self.transmission(sent, Reason::Unknown, self.flight_without(received));
+        *self.board.units.push_back() = Unit::new(sent.left, sent.right, &first);
         self.order += u64::from(count);
         self.nxt = sent.right;
         self.outstanding += count;
         if self.board.units.len() > OUTSTANDING {
             self.let_go();
+            received = self.received();
         }
         self.last_sent_ns = sent.time_ns;
-        let flight = self.flight();
+        let flight = self.flight_without(received);
         if flight > self.totals.flight_max {
             self.totals.flight_max = flight;
         }
@@ -356,9 +375,9 @@ impl Sender {
         let Some(unit) = self.board.units.pop_front() else {
             return;
         };
-        let count = segments(unit.right - unit.left, self.smss);
+        let count = unit.segments(self.smss);
         self.overfull = true;
-        self.una = unit.right;
+        self.una = unit.right();
         self.outstanding = self.outstanding.saturating_sub(count);
         if unit.sacked_ns != 0 {
             self.sacked = self.sacked.saturating_sub(count);
@@ -366,8 +385,9 @@ impl Sender {
         if let Some(covered) = &mut self.covered {
             covered.below(self.una);
         }
-        if unit.resent.is_some() || !unit.first.seen {
-            self.fates.on_undelivered(unit);
+        if !unit.is_plain() {
+            let history = self.board.history(unit);
+            self.fates.on_undelivered(history);
         }
     }
 
@@ -400,12 +420,11 @@ impl Sender {
             let Some(unit) = self.board.units.pop_front() else {
                 break;
             };
-            self.una = unit.right;
-            self.outstanding = self
-                .outstanding
-                .saturating_sub(segments(unit.right - unit.left, self.smss));
+            self.una = unit.right();
+            self.outstanding = self.outstanding.saturating_sub(unit.segments(self.smss));
             if !unit.is_plain() {
-                self.fates.on_undelivered(unit);
+                let history = self.board.history(unit);
+                self.fates.on_undelivered(history);
                 self.settle(sent.time_ns, sink);
             }
         }
@@ -417,12 +436,12 @@ impl Sender {
         let count = segments(sent.right - sent.left, self.smss);
         let reason = self.on_resend(sent, sink);
         self.fates.on_resend(sent);
-        let transmission = self.transmission(sent, reason);
+        let transmission = self.transmission(sent, reason, self.flight());
         let units = self.board.touch(sent.left.max(self.una), sent.right);
         let many = self.board.resendable(units.len());
         for n in units.take(many) {
             if let Some((old, next)) = self.board.resend(n, transmission) {
-                let range = (self.board.units[n].left, self.board.units[n].right);
+                let range = (self.board.units[n].left, self.board.units[n].right());
                 let context = self.context();
                 self.fates.give_up(range, &old, &next, &context, sink);
             }
@@ -437,6 +456,13 @@ impl Sender {
         reason
     }
 
+    /// An ACK that has waited to reach the sender.
+    #[inline(never)]
+    pub fn on_late_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+        self.on_ack(ack, sink);
+    }
+
+    #[inline(always)]
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         self.one_way = false;
         self.tick(ack.time_ns);
@@ -464,7 +490,7 @@ impl Sender {
                 sink,
             );
         }
-        let same_sack = self.sack && self.repeats_sack(ack);
+        let same_sack = self.sack && (ack.sack_len == 0 && self.last_sack.is_none() || self.repeats_sack(ack));
         if same_sack && ack.ack == self.una && ack.pure && ack.window == self.window {
             self.on_discarded(ack);
         }
@@ -497,13 +523,15 @@ impl Sender {
                 self.held_ns = ack.time_ns;
             }
         }
-        self.close_epoch(ack.time_ns);
+        if !self.sack && self.fates.epoch_open() {
+            self.close_epoch(ack.time_ns);
+        }
         self.window = ack.window;
         self.last_ack_ns = ack.time_ns;
     }
 
     /// The ACK has the SACK blocks of the one before.
-    #[inline]
+    #[inline(never)]
     fn repeats_sack(&mut self, ack: &Ack) -> bool {
         if ack.sack_len == 0 {
             return self.last_sack.take().is_none();
@@ -520,30 +548,23 @@ impl Sender {
 
     /// An ACK that says nothing new answers a segment that the receiver did not take: its timestamp was older than one
     /// taken before (RFC 7323, 5.3), so an original has come after a later-sent segment had moved the left edge.
+    #[inline(never)]
     fn on_discarded(&mut self, ack: &Ack) {
         let Some(echo) = ack.tsecr.filter(|_| self.timestamps) else {
             return;
         };
         let latest_ns = ack.time_ns - least_ns(self.rtt.min_s);
-        let late = |u: &&mut Unit| {
-            u.sacked_ns == 0
-                && !u.discarded
-                && u.first.seen
-                && before(u.first.tsval, echo)
-                && u.first.time_ns <= latest_ns
-        };
-        if let Some(unit) = self
-            .board
-            .units
-            .iter_mut()
-            .take_while(|u| u.first.time_ns <= latest_ns)
-            .take(LOOKED_AT)
-            .find(late)
-        {
-            unit.discarded = true;
+        let late = |u: &Unit| u.sacked_ns == 0 && !u.is_discarded() && u.first_seen() && before(u.tsval, echo);
+        let units = &mut self.board.units;
+        let mut old = units.iter().take_while(|u| u.time_ns <= latest_ns).take(LOOKED_AT);
+        let found = old.position(late);
+        drop(old);
+        if let Some(n) = found {
+            units[n].discard();
         }
     }
 
+    #[inline]
     fn on_sack(&mut self, ack: &Ack) {
         let blocks = &ack.sack[..ack.sack_len as usize];
         self.sack = true;
@@ -577,75 +598,132 @@ impl Sender {
     fn on_first_sack(&mut self, n: usize, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
         let unit = &mut self.board.units[n];
         unit.sacked_ns = ack.time_ns;
-        self.sacked += segments(unit.right - unit.left, self.smss);
-        let overtaken = unit.left < heard;
-        if unit.resent.is_none() {
-            self.heard = self.heard.max(unit.right);
-            self.delivered_order = self.delivered_order.max(unit.first.order);
-            if unit.first.seen && first_sample.is_none() {
-                *first_sample = Some(unit.first.time_ns);
+        let unit = *unit;
+        self.sacked += unit.segments(self.smss);
+        if unit.is_resent() {
+            let last = self.board.last(&unit);
+            if ack.time_ns - last.time_ns >= (self.rtt.min_s * 1e9) as i64 {
+                self.delivered_order = self.delivered_order.max(last.order);
             }
-        } else if ack.time_ns - unit.last().time_ns >= (self.rtt.min_s * 1e9) as i64 {
-            self.delivered_order = self.delivered_order.max(unit.last().order);
+        } else {
+            self.heard = self.heard.max(unit.right());
+            self.delivered_order = self.delivered_order.max(unit.order);
+            if unit.first_seen() && first_sample.is_none() {
+                *first_sample = Some(unit.time_ns);
+            }
         }
-        if overtaken {
-            let unit = unit.clone();
+        if unit.left < heard {
             self.on_overtaken(&unit, ack, heard);
         }
     }
 
     /// The left edge moves to `ack.ack`.
+    #[inline(always)]
     fn advance(&mut self, ack: &Ack, heard: u64, sink: &mut dyn Sink) {
         if ack.ack > self.nxt {
             // acknowledged but never seen: the sender's data are not (all) in the capture
             return;
         }
         let from = self.una;
-        // Karn: no sample from resent data; the oldest unit never resent is the estimator's
-        let (mut oldest, mut resent) = (None, false);
-        let mut echoed: Option<i64> = None;
-        let mut head = true;
+        let oldest = self.take_plain(ack.ack, heard);
+        let mut taken = Taken {
+            head: oldest.is_none(),
+            oldest,
+            ..Taken::default()
+        };
+        if self.board.units.front().is_some_and(|unit| unit.left < ack.ack) {
+            self.take_any(ack, heard, &mut taken, sink);
+        } else {
+            self.unexplained_acks = if self.sack { 0 } else { self.unexplained_acks };
+        }
+        self.una = ack.ack;
+        if let Some(covered) = self.covered.as_mut().filter(|covered| !covered.is_empty()) {
+            covered.below(self.una);
+        }
+        if !taken.resent {
+            if let Some(sent_ns) = taken.oldest {
+                let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
+                self.rtt.sample(rtt_s, self.una, self.nxt);
+                self.episodes.on_sample();
+                self.rounds.sample(rtt_s);
+            }
+        } else if let Some(sent_ns) = taken.echoed {
+            self.rtt
+                .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+            self.episodes.on_sample();
+        }
+        let bytes = ack.ack - from;
+        self.totals.acks += 1;
+        self.totals.acked_bytes += bytes;
+        self.duplicate_acks = 0;
+        self.last_advance_ns = ack.time_ns;
+        if self.episodes.phase != Phase::Open {
+            self.on_advance(ack, sink);
+        }
+        let window = ack.window.map(|w| f64::from(w) / f64::from(self.smss));
+        self.rounds
+            .acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
+        self.settle(ack.time_ns, sink);
+    }
+
+    /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
+    /// been heard, nor of anything beyond. When the oldest of them was sent.
+    #[inline]
+    fn take_plain(&mut self, to: u64, heard: u64) -> Option<i64> {
+        let units = self.board.units.first_near();
+        let oldest = units
+            .first()
+            .filter(|u| u.left >= heard && self.unexplained_acks == 0)?;
+        let (oldest_ns, mut taken, mut count) = (oldest.time_ns, 0, 0);
+        for unit in units {
+            if unit.right() > to || unit.sacked_ns != 0 || !unit.is_plain() {
+                break;
+            }
+            taken += 1;
+            count += unit.segments(self.smss);
+            self.delivered_order = self.delivered_order.max(unit.order);
+        }
+        self.outstanding = self.outstanding.saturating_sub(count);
+        self.board.units.skip_front(taken);
+        (taken > 0).then_some(oldest_ns)
+    }
+
+    /// Takes off all that the ACK covers.
+    #[inline(never)]
+    fn take_any(&mut self, ack: &Ack, heard: u64, taken: &mut Taken, sink: &mut dyn Sink) {
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
-        let units = self.board.below(ack.ack);
-        for _ in 0..units {
-            let Some(unit) = self.board.units.front() else {
-                break;
-            };
-            // what most are: sent once, and nothing has been heard of them or beyond
-            let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
-            if unheard && unit.is_plain() {
-                let count = segments(unit.right - unit.left, self.smss);
-                self.outstanding = self.outstanding.saturating_sub(count);
-                self.delivered_order = self.delivered_order.max(unit.first.order);
-                oldest.get_or_insert(unit.first.time_ns);
-                self.board.units.pop_front();
-                head = false;
-                continue;
-            }
+        for _ in 0..self.board.below(ack.ack) {
             let Some(unit) = self.board.units.pop_front() else {
                 break;
             };
-            let count = segments(unit.right - unit.left, self.smss);
-            let first_ns = unit.first.time_ns;
+            let head = std::mem::take(&mut taken.head);
+            let count = unit.segments(self.smss);
             self.outstanding = self.outstanding.saturating_sub(count);
+            // what most are, here too: sent once, and nothing has been heard of them or beyond
+            let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
+            if unheard && unit.is_plain() {
+                self.delivered_order = self.delivered_order.max(unit.order);
+                taken.oldest.get_or_insert(unit.time_ns);
+                continue;
+            }
             if unit.sacked_ns != 0 {
                 self.sacked = self.sacked.saturating_sub(count);
             }
-            if unit.sacked_ns == 0 && (unit.left < heard || head && self.unexplained_acks > 0 || unit.resent.is_some())
-            {
+            if unit.sacked_ns == 0 && (unit.left < heard || head && self.unexplained_acks > 0 || unit.is_resent()) {
                 self.on_overtaken(&unit, ack, heard);
             }
-            if unit.resent.is_none() && unit.first.seen {
-                self.delivered_order = self.delivered_order.max(unit.first.order);
+            if unit.is_plain() {
+                self.delivered_order = self.delivered_order.max(unit.order);
                 if unit.sacked_ns == 0 {
-                    oldest.get_or_insert(unit.first.time_ns);
+                    taken.oldest.get_or_insert(unit.time_ns);
                 }
             } else {
-                resent |= unit.resent.is_some();
+                taken.resent |= unit.is_resent();
+                let history = self.board.history(unit);
                 if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
-                    if let Some(t) = unit.all().filter(|t| t.seen && t.tsval == echo).last() {
-                        echoed = Some(t.time_ns);
+                    if let Some(t) = history.copies.iter().rfind(|t| t.seen() && t.tsval == echo) {
+                        taken.echoed = Some(t.time_ns);
                     }
                 }
                 let delivered_ns = if unit.sacked_ns != 0 {
@@ -656,7 +734,7 @@ impl Sender {
                 let before = if held > 0 && !head { filler } else { u64::MAX };
                 let this = self
                     .fates
-                    .on_delivered(unit, delivered_ns, head, before, ack, self.rtt.min_s);
+                    .on_delivered(history, delivered_ns, head, before, ack, self.rtt.min_s);
                 if let Some(order) = this.order {
                     self.delivered_order = self.delivered_order.max(order);
                     if head {
@@ -669,48 +747,18 @@ impl Sender {
             }
             // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
             let least_ns = least_ns(self.rtt.min_s);
-            if !head && first_ns + least_ns <= self.held_ns {
+            if !head && unit.time_ns + least_ns <= self.held_ns {
                 held = held.saturating_sub(count);
             }
-            head = false;
         }
         // one segment filled the hole, each of the others it released had brought a duplicate ACK
-        self.unexplained_acks = if self.sack { 0 } else { held };
-        self.una = ack.ack;
-        if let Some(covered) = &mut self.covered {
-            covered.below(self.una);
-        }
-        if !resent {
-            if let Some(sent_ns) = oldest {
-                let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
-                self.rtt.sample(rtt_s, self.una, self.nxt);
-                self.episodes.on_sample();
-                self.rounds.sample(rtt_s);
-            }
-        } else if let Some(sent_ns) = echoed {
-            self.rtt
-                .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
-            self.episodes.on_sample();
-        }
-        let bytes = ack.ack - from;
-        self.totals.acks += 1;
-        self.totals.acked_bytes += bytes;
-        self.duplicate_acks = 0;
-        self.last_advance_ns = ack.time_ns;
-        self.on_advance(ack, sink);
-        let window = ack.window.map(|w| w as f64 / f64::from(self.smss));
-        self.rounds
-            .acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
-        self.settle(ack.time_ns, sink);
+        self.unexplained_acks = held;
     }
 
     /// Without SACK: a stretch of resends is over, a round trip after the last of them, when everything is acknowledged
     /// that was under way at the last duplicate ACK. The duplicate ACKs that nothing held explains were answers to copies
     /// of data that had arrived (RFC 5681, 4.2: those are acknowledged at once), so as many resends were not needed.
     fn close_epoch(&mut self, now_ns: i64) {
-        if self.sack || !self.fates.epoch_open() {
-            return;
-        }
         let quiet_ns = self.fates.last_resend_ns + (self.rtt.srtt_s * EPOCH_ROUND_TRIPS * 1e9) as i64;
         let explained = self.una >= self.held_to && !self.fates.resend_outstanding(self.una);
         if self.episodes.phase == Phase::Open && explained && now_ns > quiet_ns {
@@ -721,18 +769,7 @@ impl Sender {
 
     /// A transmission thought missing arrived after all.
     pub fn arrived(&mut self, order: u64, left: u64, frame: u64) -> bool {
-        let n = self.board.find(left);
-        let unit = self.board.units.get_mut(n);
-        let found = match unit.and_then(|u| u.all_mut().find(|t| t.order == order)) {
-            Some(t) => t,
-            None => match self.fates.find(order, left) {
-                Some(t) => t,
-                None => return false,
-            },
-        };
-        found.seen = true;
-        found.frame = frame;
-        true
+        self.board.arrived(order, left, frame) || self.fates.arrived(order, left, frame)
     }
 
     /// Gives out what no later packet can change.
@@ -745,7 +782,7 @@ impl Sender {
     }
 
     fn settle_waiting(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        let open_ns = self.board.units.front().map_or(i64::MAX, |u| u.first.time_ns);
+        let open_ns = self.board.units.front().map_or(i64::MAX, |u| u.time_ns);
         let mut known_ns = open_ns;
         if !self.fates.is_settled() {
             let context = self.context();
@@ -767,7 +804,8 @@ impl Sender {
         }
         while let Some(unit) = self.board.units.pop_front() {
             if !unit.is_plain() {
-                self.fates.on_undelivered(unit);
+                let history = self.board.history(unit);
+                self.fates.on_undelivered(history);
             }
         }
         self.settle(i64::MAX, sink);
@@ -784,7 +822,8 @@ impl Sender {
     /// When the retransmission timer was last started: by an ACK that moved the left edge, or with the head of what is
     /// outstanding (RFC 6298, 5.1 to 5.3).
     pub fn timer_start_ns(&self) -> i64 {
-        let head_ns = self.board.units.front().map_or(i64::MIN / 2, |u| u.last().time_ns);
+        let head = self.board.units.front();
+        let head_ns = head.map_or(i64::MIN / 2, |u| self.board.last(u).time_ns);
         self.last_advance_ns.max(head_ns)
     }
 
@@ -804,6 +843,7 @@ impl Sender {
     }
 
     /// How soon the host sends what an ACK lets go: mean of the answers that come within the tolerance.
+    #[inline]
     fn learn_response(&mut self, took_ns: i64) {
         // the floor of the tolerance is the host's own business, and spares most the product
         if (0..CLOCK_FLOOR_NS).contains(&took_ns) || (0..self.clock_tolerance_ns()).contains(&took_ns) {
