@@ -69,8 +69,8 @@ TAIL = """
 
 - An open connection takes what the flow's state needs, however many packets it has had, and 80 bytes a segment that is
   outstanding. The queue of these grows by doubling, so up to twice that.
-- A row of the flows' table takes some 420 bytes, of the rounds' and events' 100 to 130. Columns that are alike over
-  1,024 flows, such as those that are nothing but zeros, are kept once.
+- A row of the flows' table takes some 420 bytes, of the rounds' and events' 100 to 130. Over 1,024 flows, columns that
+  are alike are kept once, and so are those that are as they were in the flows before, such as nothing but zeros.
 - A flow's rows become columns as it goes, some thousand at a time; they are sorted a column at a time at the end.
 - A connection that has closed stays for a second, or ten, of the capture's time, and its name for ten.
 
