@@ -15,7 +15,7 @@ use super::BATCH;
 use crate::rows::{EventRow, FlowRow, RoundRow};
 
 /// Flows whose rows become columns together, as soon as the last of them is over.
-pub const PART: usize = 1024;
+pub const PART: usize = 2048;
 
 /// Rows that are stowed together: under a MiB.
 const STOW: usize = 4096;

@@ -147,7 +147,7 @@ fn rows_that_were_stowed_come_back_as_they_went() {
 fn columns_that_are_alike_share_their_memory() {
     let mut collector = Collector::default();
     for flow in 0..2 * PART as u32 + 100 {
-        let busy_s = if flow == 2000 { -0.0 } else { 0.0 };
+        let busy_s = if flow == PART as u32 + 900 { -0.0 } else { 0.0 };
         collector.flow(FlowRow {
             flow,
             data_segments: u64::from(flow),
