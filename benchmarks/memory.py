@@ -43,7 +43,7 @@ MiB above what Python and its libraries take before the call ({start_up} MiB her
 
 - *At the last packet*: the flows that are followed, and the tables of those that are over.
 - *Peak*: the most at any time up to the end of the call. The flows that were open become rows.
-- *In polars*: the most with the tables as data frames; some 9 MiB of it are polars' code, which is loaded then.
+- *In polars*: the most with the tables as data frames; some 3 MiB of it are polars' code, which is loaded then.
 - *Tables*: what the data frames say of their size, columns that share memory counted each.
 """
 
@@ -69,8 +69,8 @@ TAIL = """
 
 - An open connection takes what the flow's state needs, however many packets it has had, and 80 bytes a segment that is
   outstanding. The queue of these grows by doubling, so up to twice that.
-- A row of the flows' table takes some 420 bytes, of the rounds' and events' 100 to 130. Columns that are alike over
-  1,024 flows, such as those that are nothing but zeros, are kept once.
+- A row of the flows' table takes some 420 bytes, of the rounds' and events' 100 to 130. Over 2,048 flows, columns that
+  are alike are kept once, and so are those that are as they were in the flows before, such as nothing but zeros.
 - A flow's rows become columns as it goes, some thousand at a time; they are sorted a column at a time at the end.
 - A connection that has closed stays for a second, or ten, of the capture's time, and its name for ten.
 

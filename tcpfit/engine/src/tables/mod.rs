@@ -8,7 +8,7 @@ mod write;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 pub use read::read_segments;
@@ -17,7 +17,7 @@ use crate::quality::directions::Directions;
 use crate::rows::{EventRow, FlowRow, RoundRow, Sink};
 use crate::segment::Segment;
 use column::BLOCK;
-use part::{shared, Batches, Part, Recent, PART};
+use part::{shared, Batches, Made, Part, Recent, PART};
 use write::{Columns, Rows, SegmentColumns};
 
 /// Rows of a batch: large enough that handing one over costs nothing a row.
@@ -118,7 +118,7 @@ pub struct SegmentTable {
     /// Rows in the columns.
     rows: usize,
     batches: Vec<RecordBatch>,
-    recent: Vec<ArrayRef>,
+    recent: Vec<Made>,
 }
 
 impl Default for SegmentTable {
