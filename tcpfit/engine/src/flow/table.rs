@@ -29,6 +29,9 @@ const TURNS_NEEDED: u32 = 3;
 /// Hosts remembered as being, or not being, the capturing one.
 const HOSTS: usize = 65_536;
 
+/// Connections that are looked for without the index.
+const RECENT: usize = 64;
+
 /// Connections open at once beyond which segments wait for what is known of theirs: of fewer a cache holds enough.
 const MANY: usize = 16384;
 
@@ -235,9 +238,8 @@ pub struct Tracker {
     seed: Seed,
     /// Where packed connections keep their segments.
     store: Store,
-    /// Slot of the last segment's connection, and the sum of its ports: segments come in trains.
-    latest: u32,
-    latest_ports: u32,
+    /// Connections of the last segments, each at a place that its ports give: the next one is often of these.
+    recent: [Recent; RECENT],
     /// Closed connections, those that are over, and those that are settled: each in the order in which they are due.
     closing: VecDeque<Closing>,
     over: VecDeque<Closing>,
@@ -263,6 +265,13 @@ struct Closing {
     due_ns: i64,
     slot: u32,
     number: u32,
+}
+
+/// Where a connection is whose ports have that sum.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    ports: u32,
+    slot: u32,
 }
 
 /// What is known of hosts, by address; connections keep the numbers of theirs.
@@ -322,8 +331,7 @@ impl Tracker {
             index: Index::default(),
             seed: Seed::default(),
             store: Store::default(),
-            latest: 0,
-            latest_ports: 0,
+            recent: [Recent::default(); RECENT],
             closing: VecDeque::new(),
             over: VecDeque::new(),
             past: VecDeque::new(),
@@ -394,7 +402,7 @@ impl Tracker {
         let mut ahead = std::mem::take(&mut self.ahead);
         let oldest = ahead.pop();
         if let Some(waiting) = oldest {
-            (self.latest, self.latest_ports) = (waiting.slot, ports(&waiting.segment));
+            self.remember(waiting.slot, &waiting.segment);
             self.follow(&waiting.segment, sink);
         }
         let any = oldest.is_some();
@@ -464,7 +472,7 @@ impl Tracker {
                 (self.open(segment), 0)
             }),
         };
-        (self.latest, self.latest_ports) = (slot, ports(segment));
+        self.remember(slot, segment);
         let place = slot as usize;
         if matches!(self.slots[place], Slot::Packed(_)) && self.keep_packed(slot, end, segment, sink) {
             return;
@@ -592,12 +600,17 @@ impl Tracker {
             let end = self.slots.get(slot as usize)?.known()?.sender(segment)?;
             Some((slot, end))
         };
-        let latest = if ports(segment) == self.latest_ports {
-            at(self.latest)
-        } else {
-            None
-        };
-        latest.or_else(|| self.index.find(self.seed.of(segment), at))
+        let ports = ports(segment);
+        let recent = self.recent[ports as usize % RECENT];
+        let known = if recent.ports == ports { at(recent.slot) } else { None };
+        known.or_else(|| self.index.find(self.seed.of(segment), at))
+    }
+
+    /// The segment's connection seems to be at the slot.
+    #[inline]
+    fn remember(&mut self, slot: u32, segment: &Segment) {
+        let ports = ports(segment);
+        self.recent[ports as usize % RECENT] = Recent { ports, slot };
     }
 
     fn open(&mut self, segment: &Segment) -> u32 {
