@@ -58,9 +58,18 @@ impl Listing {
     #[inline]
     pub fn between(&self, segment: &Segment) -> Option<usize> {
         // no branch on the direction: nobody can predict it
-        let from = self.end_of(segment);
-        let src = differ(self.names[from], (segment.src, segment.sport));
-        let dst = differ(self.names[1 - from], (segment.dst, segment.dport));
-        (src | dst == 0).then_some(from)
+        let from = usize::from(self.names[0].1 != segment.sport);
+        if self.is_from(from, segment) {
+            return Some(from);
+        }
+        // the ports tell nothing where they are the same at both ends
+        (self.names[0].1 == self.names[1].1 && self.is_from(1 - from, segment)).then_some(1 - from)
+    }
+
+    #[inline]
+    fn is_from(&self, end: usize, segment: &Segment) -> bool {
+        let src = differ(self.names[end], (segment.src, segment.sport));
+        let dst = differ(self.names[1 - end], (segment.dst, segment.dport));
+        src | dst == 0
     }
 }

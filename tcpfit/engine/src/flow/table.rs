@@ -594,16 +594,28 @@ impl Tracker {
     }
 
     /// Slot of the segment's connection, and the end that sent the segment.
-    #[inline]
+    #[inline(always)]
     fn find(&self, segment: &Segment) -> Option<(u32, usize)> {
-        let at = |slot: u32| {
-            let end = self.slots.get(slot as usize)?.known()?.sender(segment)?;
-            Some((slot, end))
-        };
         let ports = ports(segment);
         let recent = self.recent[ports as usize % RECENT];
-        let known = if recent.ports == ports { at(recent.slot) } else { None };
-        known.or_else(|| self.index.find(self.seed.of(segment), at))
+        let known = if recent.ports == ports {
+            self.at(recent.slot, segment)
+        } else {
+            None
+        };
+        known.or_else(|| self.look_up(segment))
+    }
+
+    #[inline(never)]
+    fn look_up(&self, segment: &Segment) -> Option<(u32, usize)> {
+        self.index.find(self.seed.of(segment), |slot| self.at(slot, segment))
+    }
+
+    /// The slot and the end that sent the segment, if that connection is there.
+    #[inline]
+    fn at(&self, slot: u32, segment: &Segment) -> Option<(u32, usize)> {
+        let end = self.slots.get(slot as usize)?.known()?.sender(segment)?;
+        Some((slot, end))
     }
 
     /// The segment's connection seems to be at the slot.
