@@ -65,8 +65,7 @@ struct End {
     /// ACKs of the end's data, while no packet of the end is in the capture.
     trail: Option<Box<AckTrail>>,
     /// Least and largest window advertised after the handshake, in bytes as sent.
-    window: Option<(u16, u16)>,
-    ce: bool,
+    windows: Windows,
     /// Other connections of the host have shown that its identifications count a connection's packets.
     counts: bool,
     /// One counter of identifications serves all connections of the host.
@@ -84,8 +83,35 @@ impl End {
     }
 }
 
+/// The least and the largest of the windows; of none the least is the larger.
+#[derive(Clone, Copy)]
+struct Windows {
+    least: u16,
+    most: u16,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self {
+            least: u16::MAX,
+            most: 0,
+        }
+    }
+}
+
+impl Windows {
+    #[inline]
+    fn add(&mut self, window: u16) {
+        (self.least, self.most) = (self.least.min(window), self.most.max(window));
+    }
+
+    fn range(self) -> Option<(u16, u16)> {
+        (self.least <= self.most).then_some((self.least, self.most))
+    }
+}
+
 /// What tells a packet from its copy by a mirror port.
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 struct LastPacket {
     time_ns: i64,
     ip_id: u16,
@@ -96,6 +122,7 @@ struct LastPacket {
 impl LastPacket {
     /// The capture has taken the same packet twice. Without an identification an answer to each of two segments looks
     /// the same as a copy.
+    #[inline]
     fn is_copied_by(&mut self, segment: &Segment) -> bool {
         let this = Self {
             time_ns: segment.time_ns,
@@ -104,11 +131,10 @@ impl LastPacket {
             ttl: segment.ttl,
         };
         let last = std::mem::replace(self, this);
-        let same = Self {
-            time_ns: this.time_ns,
-            ..last
-        } == this;
-        same && this.ip_id != 0 && (0..CAPTURE_COPY_NS).contains(&(this.time_ns - last.time_ns))
+        this.ip_id == last.ip_id
+            && this.ip_id != 0
+            && (this.checksum, this.ttl) == (last.checksum, last.ttl)
+            && (0..CAPTURE_COPY_NS).contains(&(this.time_ns - last.time_ns))
     }
 }
 
@@ -429,7 +455,6 @@ impl Connection {
             self.reset = true;
             return;
         }
-        self.ends[end].ce |= segment.ecn == 3;
         if segment.has(flags::ACK) && !segment.has(flags::SYN) {
             if self.ends[1 - end].fin == Some(segment.ack) {
                 self.ends[1 - end].fin_acknowledged = true;
@@ -548,10 +573,7 @@ impl Connection {
     #[inline]
     fn on_ack(&mut self, data_end: usize, segment: &Segment, sink: &mut dyn Sink) {
         let scale = self.shifts[1 - data_end];
-        let window = &mut self.ends[1 - data_end].window;
-        *window = Some(window.map_or((segment.window, segment.window), |(a, b)| {
-            (a.min(segment.window), b.max(segment.window))
-        }));
+        self.ends[1 - data_end].windows.add(segment.window);
         let end = &mut self.ends[data_end];
         if let (Some(unwrap), Some(flow)) = (&end.unwrap, &mut end.direction) {
             flow.on_ack(unwrap, segment, scale, sink);

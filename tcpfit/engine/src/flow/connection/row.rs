@@ -21,8 +21,8 @@ impl Connection {
             window_scale: scales.exact(),
             window_scale_low: scales.low,
             window_scale_high: scales.high,
-            rwnd_max: peer.window.and_then(|(_, most)| segments(most)),
-            rwnd_min: peer.window.and_then(|(least, _)| segments(least)),
+            rwnd_max: peer.windows.range().and_then(|(_, most)| segments(most)),
+            rwnd_min: peer.windows.range().and_then(|(least, _)| segments(least)),
             src: src.0,
             src_port: src.1,
             dst: dst.0,
@@ -126,8 +126,8 @@ impl Connection {
             rtt_p95_s: rtt.quantile_s(0.95),
             rto_s: (totals.measured_s > 0.0).then(|| totals.rto_integral / totals.measured_s),
             flight_max: if sender.one_way { f64::NAN } else { totals.flight_max },
-            rwnd_max: peer.window.and_then(|(_, most)| scaled(most)),
-            rwnd_min: peer.window.and_then(|(least, _)| scaled(least)),
+            rwnd_max: peer.windows.range().and_then(|(_, most)| scaled(most)),
+            rwnd_min: peer.windows.range().and_then(|(least, _)| scaled(least)),
             limited_share: if sender.one_way {
                 f64::NAN
             } else {
