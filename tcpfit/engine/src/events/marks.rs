@@ -18,6 +18,7 @@
 //! What a capture cannot show: marks behind the capture point, except through echoes; without SYN and SYN-ACK, what the
 //! flags of an ACK mean; eight marks or more between two ACKs that were seen; how many segments stand behind an ECE.
 
+use crate::flow::rare::{Blank, Rare};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Feedback, Kind, Phase, Reason, Sink};
 use crate::segment::flags;
@@ -81,9 +82,15 @@ struct Open {
 
 #[derive(Clone, Debug)]
 pub struct Marks {
-    flow: u32,
     /// `None`: SYN and SYN-ACK were not both seen.
     pub feedback: Option<Feedback>,
+    seen: Rare<Seen>,
+}
+
+/// What marks and echoes a flow has had.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    flow: u32,
     arrived: Option<Box<Open>>,
     /// A round trip after the first mark of `arrived`.
     arrived_end_ns: i64,
@@ -105,11 +112,18 @@ pub struct Marks {
     pub echoed_events: u64,
 }
 
-impl Marks {
-    pub fn new(flow: u32) -> Self {
+impl Blank for Seen {
+    const BLANK: &'static Self = &Self::of(0);
+
+    fn new(flow: u32) -> Self {
+        Self::of(flow)
+    }
+}
+
+impl Seen {
+    const fn of(flow: u32) -> Self {
         Self {
             flow,
-            feedback: None,
             arrived: None,
             arrived_end_ns: 0,
             echoed: None,
@@ -125,6 +139,19 @@ impl Marks {
             arrived_events: 0,
             echoed_events: 0,
         }
+    }
+}
+
+impl Marks {
+    pub fn new(flow: u32) -> Self {
+        Self {
+            feedback: None,
+            seen: Rare::new(flow),
+        }
+    }
+
+    pub fn seen(&self) -> &Seen {
+        &self.seen
     }
 
     /// An ACK with these flags can say something about marks.
@@ -143,23 +170,25 @@ impl Marks {
         state: State,
         sink: &mut dyn Sink,
     ) {
-        self.ce_segments += u64::from(count);
-        if self.feedback == Some(Feedback::None) {
+        let feedback = self.feedback;
+        let seen = &mut *self.seen;
+        seen.ce_segments += u64::from(count);
+        if feedback == Some(Feedback::None) {
             return; // nobody will hear of it
         }
-        self.marked_frame.get_or_insert(frame);
-        match &mut self.arrived {
-            Some(event) if time_ns <= self.arrived_end_ns => {
+        seen.marked_frame.get_or_insert(frame);
+        match &mut seen.arrived {
+            Some(event) if time_ns <= seen.arrived_end_ns => {
                 event.row.segments += count;
                 event.row.right = event.row.right.max(offset(right));
                 event.last_ns = time_ns;
             }
             _ => {
-                close(&mut self.arrived, sink);
-                self.arrived_events += 1;
-                self.arrived_end_ns = time_ns + (state.rtt_s * 1e9) as i64;
-                let row = self.row(Reason::Ce, time_ns, frame, (left, right), state);
-                self.arrived = Some(Box::new(Open {
+                close(&mut seen.arrived, sink);
+                seen.arrived_events += 1;
+                seen.arrived_end_ns = time_ns + (state.rtt_s * 1e9) as i64;
+                let row = seen.row(Reason::Ce, time_ns, frame, (left, right), state);
+                seen.arrived = Some(Box::new(Open {
                     row: EventRow { segments: count, ..row },
                     last_ns: time_ns,
                 }));
@@ -171,13 +200,16 @@ impl Marks {
     pub fn on_ack(&mut self, echo: &Echo, state: State, sink: &mut dyn Sink) {
         let (reason, marks) = match self.feedback {
             Some(Feedback::Classic) if echo.ace & ECE != 0 => {
-                self.ece_acks += 1;
+                self.seen.ece_acks += 1;
                 (Reason::Ece, 0)
             }
             Some(Feedback::Accurate) if echo.progress => {
-                let marks = echo.ace.wrapping_sub(self.counter) & COUNTER;
-                self.counter = echo.ace;
-                self.ace_marks += u64::from(marks);
+                let marks = echo.ace.wrapping_sub(self.seen.counter) & COUNTER;
+                if marks == 0 && self.seen.counter == echo.ace {
+                    return;
+                }
+                self.seen.counter = echo.ace;
+                self.seen.ace_marks += u64::from(marks);
                 if marks == 0 {
                     return;
                 }
@@ -185,28 +217,29 @@ impl Marks {
             }
             _ => return,
         };
-        match &mut self.echoed {
-            Some(event) if echo.ack <= self.recover || echo.time_ns < self.echoed_end_ns => {
+        let seen = &mut *self.seen;
+        match &mut seen.echoed {
+            Some(event) if echo.ack <= seen.recover || echo.time_ns < seen.echoed_end_ns => {
                 event.row.segments += marks;
-                self.marked_frame = self.marked_frame.filter(|&frame| frame > echo.frame);
+                seen.marked_frame = seen.marked_frame.filter(|&frame| frame > echo.frame);
                 event.last_ns = event.last_ns.max(echo.time_ns);
             }
             _ => {
-                close(&mut self.echoed, sink);
-                self.echoed_events += 1;
+                close(&mut seen.echoed, sink);
+                seen.echoed_events += 1;
                 if state.exact {
-                    self.recover = state.nxt;
+                    seen.recover = state.nxt;
                 } else {
                     let round_trips = if reason == Reason::Ece { ANSWER_ROUND_TRIPS } else { 1.0 };
-                    self.echoed_end_ns = echo.time_ns + (round_trips * state.rtt_s * 1e9) as i64;
+                    seen.echoed_end_ns = echo.time_ns + (round_trips * state.rtt_s * 1e9) as i64;
                 }
-                self.unanswered = Some(echo.frame);
+                seen.unanswered = Some(echo.frame);
                 let range = (state.una, echo.ack.max(state.una));
-                let row = self.row(reason, echo.time_ns, echo.frame, range, state);
-                self.echoed = Some(Box::new(Open {
+                let row = seen.row(reason, echo.time_ns, echo.frame, range, state);
+                seen.echoed = Some(Box::new(Open {
                     row: EventRow {
                         segments: marks.max(1),
-                        cause_frame: self.marked_frame.take().filter(|&frame| frame < echo.frame),
+                        cause_frame: seen.marked_frame.take().filter(|&frame| frame < echo.frame),
                         ..row
                     },
                     last_ns: echo.time_ns,
@@ -220,25 +253,30 @@ impl Marks {
         if ace & CWR == 0 || self.feedback != Some(Feedback::Classic) {
             return;
         }
-        self.cwr_segments += 1;
-        if self.unanswered.is_some() && !state.exact {
-            self.recover = self.recover.max(range.0);
-            self.echoed_end_ns = i64::MIN;
+        let seen = &mut *self.seen;
+        seen.cwr_segments += 1;
+        if seen.unanswered.is_some() && !state.exact {
+            seen.recover = seen.recover.max(range.0);
+            seen.echoed_end_ns = i64::MIN;
         }
-        let row = self.row(Reason::Cwr, time_ns, frame, range, state);
+        let row = seen.row(Reason::Cwr, time_ns, frame, range, state);
         sink.event(EventRow {
             kind: Kind::EcnResponse,
-            cause_frame: self.unanswered.take(),
+            cause_frame: seen.unanswered.take(),
             value: None,
             ..row
         });
     }
 
     pub fn close(&mut self, sink: &mut dyn Sink) {
-        close(&mut self.arrived, sink);
-        close(&mut self.echoed, sink);
+        if let Some(seen) = self.seen.changed() {
+            close(&mut seen.arrived, sink);
+            close(&mut seen.echoed, sink);
+        }
     }
+}
 
+impl Seen {
     fn row(&self, reason: Reason, time_ns: i64, frame: u64, (left, right): (u64, u64), state: State) -> EventRow {
         EventRow {
             flow: self.flow,

@@ -4,7 +4,7 @@ use crate::events::marks;
 use crate::flow::ack_delay::AckDelay;
 use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, CAPTURE_COPY_NS};
-use crate::flow::direction::{smss_of, EarlyAcks, Flow};
+use crate::flow::direction::{smss_of, Flow};
 use crate::flow::listing::Listing;
 use crate::flow::rare::Rare;
 use crate::flow::sender::Sender;
@@ -540,11 +540,9 @@ impl Connection {
             smss_known: options.is_some(),
             acks_seen: false,
             newest_ack: start,
-            zero_window: None,
-            opened_ns: i64::MIN / 2,
+            windows: Rare::new(number),
             fin: None,
-            zero_windows: 0,
-            early: EarlyAcks::default(),
+            early: None,
             scale: scales.exact().is_none().then(|| Box::new(WindowScale::new(scales))),
         }));
     }

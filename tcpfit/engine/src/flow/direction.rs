@@ -3,7 +3,7 @@
 use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::arrivals::{Arrivals, Passing};
-use crate::flow::rare::Rare;
+use crate::flow::rare::{Blank, Rare};
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::window_scale::WindowScale;
@@ -33,15 +33,34 @@ pub struct Flow {
     pub acks_seen: bool,
     /// Highest ACK whose flags could echo a mark, where the capture is not at the sender.
     pub newest_ack: u64,
-    pub zero_window: Option<(i64, u64)>,
-    /// When the window opened again, as seen at the capture point.
-    pub opened_ns: i64,
+    pub windows: Rare<ZeroWindows>,
     /// The last FIN without data.
     pub fin: Option<Box<Passing>>,
-    pub zero_windows: u64,
-    pub early: EarlyAcks,
+    pub early: Option<Box<EarlyAcks>>,
     /// What is known of the receiver's window scale, where the SYNs do not say it.
     pub scale: Option<Box<WindowScale>>,
+}
+
+/// The receiver's window was closed.
+#[derive(Clone, Debug)]
+pub struct ZeroWindows {
+    /// When the ACK passed that closed it, and its frame, while it is closed.
+    closed: Option<(i64, u64)>,
+    /// When it opened again, as seen at the capture point.
+    opened_ns: i64,
+    pub zero_count: u64,
+}
+
+impl Blank for ZeroWindows {
+    const BLANK: &'static Self = &Self {
+        closed: None,
+        opened_ns: i64::MIN / 2,
+        zero_count: 0,
+    };
+
+    fn new(_flow: u32) -> Self {
+        Self::BLANK.clone()
+    }
 }
 
 /// ACKs that passed before the data they acknowledge: the directions have different clocks, or one is out of order.
@@ -80,6 +99,10 @@ pub fn smss_of(payload: u32) -> u32 {
 }
 
 impl Flow {
+    pub fn early(&self) -> EarlyAcks {
+        self.early.as_deref().copied().unwrap_or_default()
+    }
+
     #[inline]
     pub fn on_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
         if self.sender.vantage != Vantage::Sender {
@@ -114,7 +137,9 @@ impl Flow {
         }
         self.offload |= segment.payload > self.sender.smss;
         if left >= self.sender.nxt {
-            self.early.on_new_data(right, segment.time_ns);
+            if let Some(early) = &mut self.early {
+                early.on_new_data(right, segment.time_ns);
+            }
             if let Some(scale) = &mut self.scale {
                 scale.on_data(right);
             }
@@ -197,7 +222,7 @@ impl Flow {
 
     /// For the sender the window is closed until the update has come to it.
     pub fn window_closed(&self, time_ns: i64) -> bool {
-        self.zero_window.is_some() || time_ns < self.opened_ns.saturating_add(self.acks.way_ns)
+        self.windows.closed.is_some() || time_ns < self.windows.opened_ns.saturating_add(self.acks.way_ns)
     }
 
     /// The same without data, as Linux does it: only the number, one below the next, calls for an answer.
@@ -240,7 +265,7 @@ impl Flow {
         // the FIN's number is no data; what was acknowledged but never seen is not followed
         let acknowledged = at.min(nxt);
         if at > nxt {
-            self.early.on_ack(at, segment.time_ns);
+            self.early.get_or_insert_default().on_ack(at, segment.time_ns);
         }
         let scale = match &mut self.scale {
             Some(watched) => {
@@ -285,13 +310,13 @@ impl Flow {
     }
 
     pub fn on_window(&mut self, segment: &Segment, sink: &mut dyn Sink) {
-        match (segment.window, self.zero_window) {
+        match (segment.window, self.windows.closed) {
             (0, None) => {
-                self.zero_window = Some((segment.time_ns, segment.frame));
-                self.zero_windows += 1;
+                self.windows.closed = Some((segment.time_ns, segment.frame));
+                self.windows.zero_count += 1;
             }
             (1.., Some(_)) => {
-                self.opened_ns = segment.time_ns;
+                self.windows.opened_ns = segment.time_ns;
                 self.end_zero_window(segment.time_ns, Some(segment.frame), sink);
             }
             _ => {}
@@ -299,7 +324,7 @@ impl Flow {
     }
 
     pub fn end_zero_window(&mut self, time_ns: i64, frame: Option<u64>, sink: &mut dyn Sink) {
-        let Some((start_ns, start_frame)) = self.zero_window.take() else {
+        let Some((start_ns, start_frame)) = self.windows.changed().and_then(|windows| windows.closed.take()) else {
             return;
         };
         sink.event(EventRow {
