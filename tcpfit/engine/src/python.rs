@@ -53,8 +53,7 @@ impl ArrowStream {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // the protocol allows to leave the request aside
         drop(requested_schema);
-        let batches: Vec<_> = self.0.batches.iter().cloned().map(Ok).collect();
-        let reader = RecordBatchIterator::new(batches, self.0.schema.clone());
+        let reader = RecordBatchIterator::new(self.0.batches().map(Ok), self.0.schema.clone());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
     }
 

@@ -74,13 +74,13 @@ fn tables(count: u32, settings: Settings) -> Tables {
 /// Rows of the flows that both have, without the numbers that count flows and connections.
 fn flows(tables: &Tables, ports_below: u16) -> Vec<String> {
     let mut rows = Vec::new();
-    for batch in tables.flows.batches.iter() {
+    for batch in tables.flows.batches() {
         let known = batch.schema().index_of("src_port").expect("flows have ports");
         let ports = arrow_array::cast::AsArray::as_primitive::<arrow_array::types::UInt16Type>(batch.column(known));
         rows.extend(
             (0..batch.num_rows())
                 .filter(|&row| ports.value(row) < ports_below)
-                .map(|row| text(batch, row)),
+                .map(|row| text(&batch, row)),
         );
     }
     rows.sort();

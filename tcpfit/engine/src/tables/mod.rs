@@ -2,6 +2,7 @@
 
 mod address;
 mod column;
+mod kept;
 mod part;
 mod read;
 mod write;
@@ -17,6 +18,7 @@ use crate::quality::directions::Directions;
 use crate::rows::{EventRow, FlowRow, RoundRow, Sink};
 use crate::segment::Segment;
 use column::BLOCK;
+use kept::Batch;
 use part::{shared, Batches, Made, Part, Recent, PART};
 use write::{Columns, Rows, SegmentColumns};
 
@@ -30,11 +32,11 @@ const PIECE: usize = 8;
 #[derive(Clone)]
 pub struct Table {
     pub schema: SchemaRef,
-    pub batches: Arc<[RecordBatch]>,
+    batches: Arc<[Batch]>,
 }
 
 impl Table {
-    fn new<R: Rows>(batches: Vec<RecordBatch>) -> Self {
+    fn new<R: Rows>(batches: Vec<Batch>) -> Self {
         Self {
             schema: R::schema(),
             batches: batches.into(),
@@ -42,7 +44,13 @@ impl Table {
     }
 
     pub fn rows(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
+        self.batches.iter().map(|batch| batch.rows).sum()
+    }
+
+    /// The table, made batch by batch as it is asked for.
+    pub fn batches(&self) -> impl Iterator<Item = RecordBatch> + Send + use<> {
+        let table = self.clone();
+        (0..table.batches.len()).map(move |n| table.batches[n].record_batch(table.schema.clone()))
     }
 }
 
@@ -117,7 +125,7 @@ pub struct SegmentTable {
     columns: SegmentColumns,
     /// Rows in the columns.
     rows: usize,
-    batches: Vec<RecordBatch>,
+    batches: Vec<Batch>,
     recent: Vec<Made>,
 }
 
@@ -153,7 +161,7 @@ impl SegmentTable {
 
     fn take_batch(&mut self, next: SegmentColumns) {
         let columns = std::mem::replace(&mut self.columns, next).finish();
-        self.batches.push(shared::<Segment>(columns, &mut self.recent));
+        self.batches.push(shared(columns, &mut self.recent));
         self.rows = 0;
     }
 

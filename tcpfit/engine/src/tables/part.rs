@@ -6,11 +6,12 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef};
 use arrow_buffer::{Buffer, NullBuffer};
 
 use super::column::{Column, Readable, Value, BLOCK};
-use super::write::{batch, Columns, Rows};
+use super::kept::{Batch, Kept};
+use super::write::{Columns, Rows};
 use super::BATCH;
 use crate::rows::{EventRow, FlowRow, RoundRow};
 
@@ -89,9 +90,9 @@ impl Part {
 /// Columns of a part.
 #[derive(Default)]
 pub struct Batches {
-    pub flows: Vec<RecordBatch>,
-    pub events: Vec<RecordBatch>,
-    pub rounds: Vec<RecordBatch>,
+    pub flows: Vec<Batch>,
+    pub events: Vec<Batch>,
+    pub rounds: Vec<Batch>,
 }
 
 impl Batches {
@@ -113,6 +114,7 @@ pub struct Recent {
 /// A finished column, and its bytes, which are compared: what they mean does not tell zeros of different signs.
 #[derive(Clone)]
 pub struct Made {
+    kept: Arc<Kept>,
     column: ArrayRef,
     bytes: Vec<Buffer>,
     nulls: Option<NullBuffer>,
@@ -124,6 +126,7 @@ impl Made {
         Self {
             bytes: data.buffers().to_vec(),
             nulls: data.nulls().cloned(),
+            kept: Arc::new(Kept::new(Arc::clone(&column))),
             column,
         }
     }
@@ -148,18 +151,11 @@ impl Made {
         let (kind, others) = (self.column.data_type(), other.column.data_type());
         self.begins(other) && kind.is_primitive() && kind == others
     }
-
-    fn rows(&self, rows: usize) -> ArrayRef {
-        if rows == self.column.len() {
-            return Arc::clone(&self.column);
-        }
-        self.column.slice(0, rows)
-    }
 }
 
 /// A batch of the columns. One that is as that of a batch before, or as another of this, takes no memory of its own: half of
 /// the flows' columns are nothing but zeros, or null, in most captures, and bounds are mostly what they bound.
-pub fn shared<R: Rows>(columns: Vec<ArrayRef>, recent: &mut Vec<Made>) -> RecordBatch {
+pub fn shared(columns: Vec<ArrayRef>, recent: &mut Vec<Made>) -> Batch {
     let rows = columns[0].len();
     let mut made: Vec<Made> = Vec::with_capacity(columns.len());
     for (n, column) in columns.into_iter().enumerate() {
@@ -169,7 +165,17 @@ pub fn shared<R: Rows>(columns: Vec<ArrayRef>, recent: &mut Vec<Made>) -> Record
         made.push(alike.cloned().unwrap_or(new));
     }
     *recent = made;
-    batch::<R>(recent.iter().map(|made| made.rows(rows)).collect())
+    let columns = recent.iter().map(|made| Arc::clone(&made.kept)).collect();
+    Batch { rows, columns }
+}
+
+/// As `shared`; what no batch will share any more is kept in as few bytes as it needs.
+fn narrowed(columns: Vec<ArrayRef>, recent: &mut Vec<Made>) -> Batch {
+    let before: Vec<_> = recent.iter().map(|made| Arc::clone(&made.kept)).collect();
+    let batch = shared(columns, recent);
+    let still = |kept: &Arc<Kept>| batch.columns.iter().any(|column| Arc::ptr_eq(column, kept));
+    before.iter().filter(|kept| !still(kept)).for_each(|kept| kept.narrow());
+    batch
 }
 
 /// Rows, of which those that are many wait as columns.
@@ -202,7 +208,7 @@ impl<R: Stowable> Stowing<R> {
         self.rows.clear();
     }
 
-    fn settle(mut self, recent: &mut Vec<Made>) -> Vec<RecordBatch> {
+    fn settle(mut self, recent: &mut Vec<Made>) -> Vec<Batch> {
         if self.stowed.is_empty() {
             return settled(self.rows, recent);
         }
@@ -219,17 +225,17 @@ impl<R: Stowable> Stowing<R> {
             |row| R::key_at(&stowed[row / STOW], row % STOW),
         );
         let batches = R::Columns::gather(stowed, &order).into_iter();
-        batches.map(|columns| shared::<R>(columns, recent)).collect()
+        batches.map(|columns| narrowed(columns, recent)).collect()
     }
 }
 
 /// The rows, sorted, as columns.
-fn settled<R: Sorted>(rows: Vec<R>, recent: &mut Vec<Made>) -> Vec<RecordBatch> {
+fn settled<R: Sorted>(rows: Vec<R>, recent: &mut Vec<Made>) -> Vec<Batch> {
     let (flow, place) = (|row: usize| rows[row].flow(), |row: usize| rows[row].place());
     let order = sorted(rows.len(), flow, place, |row| rows[row].key());
     let batches = order.chunks(BATCH).map(|places| {
         let columns: R::Columns = filled(places.len(), places.iter().map(|&place| &rows[place as usize]));
-        shared::<R>(columns.finish(), recent)
+        narrowed(columns.finish(), recent)
     });
     batches.collect()
 }
@@ -313,7 +319,7 @@ pub fn gather_column<V: Value<Column: Readable<V>>>(
         if n == batches.len() {
             batches.push(Vec::new());
         }
-        batches[n].push(made.rows(places.len()));
+        batches[n].push(made.column.slice(0, places.len()));
         before = Some(made);
     }
 }

@@ -50,10 +50,10 @@ fn segments_come_back_as_they_went() {
     let count = BATCH as u64 + 3;
     (1..=count).for_each(|frame| table.push(&segment(frame)));
     let table = table.finish();
-    assert_eq!((2, BATCH + 3), (table.batches.len(), table.rows()));
+    assert_eq!((2, BATCH + 3), (table.batches().count(), table.rows()));
     let mut next = 1;
-    for batch in table.batches.iter() {
-        read_segments(batch, |read| {
+    for batch in table.batches() {
+        read_segments(&batch, |read| {
             assert_eq!(segment(next), *read);
             next += 1;
         })
@@ -66,7 +66,7 @@ fn segments_come_back_as_they_went() {
 fn a_wrong_column_is_named() {
     let mut table = SegmentTable::default();
     table.push(&segment(1));
-    let batch = table.finish().batches[0].clone();
+    let batch = table.finish().batches().next().unwrap();
     let without = batch.project(&[1, 2]).unwrap();
     assert_eq!(
         "segments have no column \"frame\"",
@@ -112,8 +112,8 @@ fn rows_are_sorted_however_they_were_settled() {
     };
     let forward = tables(&rows);
     let backward = tables(&rows.iter().rev().copied().collect::<Vec<_>>());
-    assert_eq!((3, 40_000), (forward.batches.len(), forward.rows()));
-    assert_eq!(forward.batches, backward.batches);
+    assert_eq!((3, 40_000), (forward.batches().count(), forward.rows()));
+    assert!(forward.batches().eq(backward.batches()));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn rows_that_were_stowed_come_back_as_they_went() {
     let columns = |count: u64| {
         let mut collector = Collector::default();
         (0..count).for_each(|n| collector.event(row(n)));
-        let batches = collector.finish(None, Vec::new()).events.batches;
+        let batches: Vec<_> = collector.finish(None, Vec::new()).events.batches().collect();
         assert_eq!(1, batches.len());
         batches[0].clone()
     };
@@ -160,8 +160,9 @@ fn columns_that_are_alike_share_their_memory() {
         });
     }
     let flows = collector.finish(None, Vec::new()).flows;
-    let [first, second, rest] = &flows.batches[..] else {
-        panic!("{} batches", flows.batches.len());
+    let batches: Vec<_> = flows.batches().collect();
+    let [first, second, rest] = &batches[..] else {
+        panic!("{} batches", batches.len());
     };
     let at = |batch: &RecordBatch, name: &str| batch.column_by_name(name).unwrap().to_data().buffers()[0].as_ptr();
     let share = |name: &str, batches: [&RecordBatch; 2]| at(batches[0], name) == at(batches[1], name);
