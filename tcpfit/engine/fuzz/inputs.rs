@@ -161,7 +161,10 @@ pub fn conversation(data: &[u8]) {
         (packed.events, whole.events),
         (packed.rounds, whole.rounds),
     ] {
-        assert_eq!(packed.batches, whole.batches);
+        assert_eq!(
+            packed.batches().collect::<Vec<_>>(),
+            whole.batches().collect::<Vec<_>>()
+        );
     }
     assert_eq!(packed.warnings, whole.warnings);
 }

@@ -203,7 +203,7 @@ impl<T: Copy + Default> Ring<T> {
             self.near.resize(touched, T::default());
             return;
         }
-        if slot % CHUNK == 0 {
+        if slot.is_multiple_of(CHUNK) {
             let mut far = std::mem::take(&mut self.far).into_vec();
             far.push(Vec::with_capacity(CHUNK));
             self.far = far.into_boxed_slice();
