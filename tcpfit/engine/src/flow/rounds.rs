@@ -16,7 +16,6 @@ const WAITING: usize = 4096;
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     low: f64,
-    high: Option<f64>,
     unclocked: bool,
     disturbed: bool,
 }
@@ -128,15 +127,12 @@ impl Rounds {
 
     /// Data had to wait at a flight of `full` for the ACK that came at `ack_ns`: the window was no larger until then.
     pub fn cwnd_full(&mut self, full: f64, ack_ns: i64) {
-        match self
-            .waiting
-            .back_mut()
-            .filter(|row| row.end_ns == ack_ns && self.window.low == 0.0)
-        {
-            // the ACK that ended the last round; the next has just begun
-            Some(row) if self.ended.clean() => row.cwnd_high = self.bounds.add(full.max(self.ended.low)),
-            Some(_) => {}
-            None => self.window.high = Some(full),
+        // the ACK that ended the last round; the next has just begun
+        let ended = |row: &&mut RoundRow| row.end_ns == ack_ns;
+        if self.window.low == 0.0 && self.ended.clean() {
+            if let Some(row) = self.waiting.back_mut().filter(ended) {
+                row.cwnd_high = self.bounds.add(full.max(self.ended.low));
+            }
         }
     }
 
