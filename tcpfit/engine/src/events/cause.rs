@@ -16,6 +16,7 @@
 //! has no cause here.
 
 use crate::events::fate::least_ns;
+use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Transmission, Unit};
 use crate::flow::sender::{Ack, Sender, Sent};
 use crate::flow::sequence::offset;
@@ -44,7 +45,6 @@ pub const DUPTHRESH: u32 = 3;
 
 #[derive(Clone, Debug)]
 pub struct Episodes {
-    pub phase: Phase,
     /// RFC 6582's recover: highest byte sent when the episode began.
     pub recover: u64,
     /// The recovery or timeout under way, given out when it ends.
@@ -57,7 +57,7 @@ pub struct Episodes {
     /// Left edge when the last tail loss probe was sent.
     probe_una: u64,
     /// Doublings of the timer that last until data sent once are acknowledged (RFC 6298, 5.5 and 5.7; Karn).
-    doublings: u32,
+    pub doublings: u32,
     /// Smoothed length of the timers seen from start to end, undoubled, the host's own floor included; 0 while none was.
     timer_s: f64,
     pub recoveries: u64,
@@ -65,31 +65,27 @@ pub struct Episodes {
     pub probes: u64,
 }
 
-impl Default for Episodes {
-    fn default() -> Self {
-        Self {
-            phase: Phase::Open,
-            recover: 0,
-            opened: None,
-            order: 0,
-            timer_una: u64::MAX,
-            backoff: 0,
-            probe_una: u64::MAX,
-            doublings: 0,
-            timer_s: 0.0,
-            recoveries: 0,
-            timeouts: 0,
-            probes: 0,
-        }
+impl Blank for Episodes {
+    const BLANK: &'static Self = &Self {
+        recover: 0,
+        opened: None,
+        order: 0,
+        timer_una: u64::MAX,
+        backoff: 0,
+        probe_una: u64::MAX,
+        doublings: 0,
+        timer_s: 0.0,
+        recoveries: 0,
+        timeouts: 0,
+        probes: 0,
+    };
+
+    fn new(_flow: u32) -> Self {
+        Self::BLANK.clone()
     }
 }
 
 impl Episodes {
-    /// A round-trip sample restarts the timer's computation (RFC 6298, 5.7).
-    pub fn on_sample(&mut self) {
-        self.doublings = 0;
-    }
-
     /// Expiries of a doubling timer that fill a silence: after n of them RTO (2^n - 1) has passed (RFC 6298, 5.5). RTO is
     /// what earlier expiries took, doubled as often as it still is; before one was seen, the replayed timer or RFC 6298's
     /// floor of 1 s (2.4), whichever divides the silence better.
@@ -236,7 +232,7 @@ impl Sender {
         let reason = if silence && !(q.tail && q.copies == 1) {
             self.on_timeout(sent, &q, sink);
             Reason::Rto
-        } else if self.episodes.phase == Phase::Loss && q.copies == 1 {
+        } else if self.phase == Phase::Loss && q.copies == 1 {
             Reason::RtoRecovery
         } else {
             Reason::Unknown
@@ -272,7 +268,7 @@ impl Sender {
         // no ACK let it go, and the timer (always above the round trip: RFC 6298, 2.3) can have run out
         let timer = !q.clocked && q.timer_s >= (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(SHORTEST_TIMER_S);
         let full_timer = q.timer_s >= (TIMER_SHARE * self.shortest_timer_s()).max(SHORTEST_TIMER_S);
-        match self.episodes.phase {
+        match self.phase {
             Phase::Open => self.label_open(q, timer, full_timer),
             Phase::Recovery => self.label_recovery(q, timer, full_timer),
             Phase::Loss => self.label_loss(q, timer, full_timer),
@@ -374,7 +370,7 @@ impl Sender {
     }
 
     fn open_episode(&mut self, phase: Phase, row: EventRow) {
-        self.episodes.phase = phase;
+        self.phase = phase;
         self.episodes.recover = self.nxt;
         self.episodes.order = self.order;
         self.episodes.opened = Some(Box::new(row));
@@ -432,7 +428,7 @@ impl Sender {
             cause_frame: frame(q.last.frame),
             segments: self.episodes.backoff,
             flight: self.flight(),
-            phase: self.episodes.phase,
+            phase: self.phase,
             confidence: if self.one_way {
                 0.6
             } else if q.clocked {
@@ -463,7 +459,7 @@ impl Sender {
             cause_frame: frame(q.last.frame),
             segments: segments(sent.right - sent.left, self.smss),
             flight: self.flight(),
-            phase: self.episodes.phase,
+            phase: self.phase,
             confidence: if q.head { 0.7 } else { 0.9 },
             value: Some(q.timer_s),
             ..EventRow::NONE
@@ -485,7 +481,7 @@ impl Sender {
             cause_frame: q.and_then(|q| frame(q.last.frame)),
             segments: segments(sent.right - sent.left, self.smss),
             flight: self.flight(),
-            phase: self.episodes.phase,
+            phase: self.phase,
             confidence: if reason == Reason::Unknown { 0.0 } else { 0.9 },
             value: q.map(|q| (sent.time_ns - q.last.time_ns) as f64 / 1e9),
             ..EventRow::NONE
@@ -494,22 +490,22 @@ impl Sender {
 
     /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).
     pub fn on_advance(&mut self, ack: &Ack, sink: &mut dyn Sink) {
-        if self.episodes.phase != Phase::Open && self.una >= self.episodes.recover {
+        if self.phase != Phase::Open && self.una >= self.episodes.recover {
             self.close_episode(ack.time_ns, false, sink);
         }
     }
 
     /// The ACK shows that the original had arrived: a sender with timestamps takes its reduction back (RFC 3522).
     pub fn on_eifel(&mut self, ack: &Ack, sink: &mut dyn Sink) {
-        if self.episodes.phase != Phase::Open {
+        if self.phase != Phase::Open {
             self.close_episode(ack.time_ns, false, sink);
         }
     }
 
     /// Ends the episode under way and gives it out; `broken` says that a timeout ended it.
     pub fn close_episode(&mut self, time_ns: i64, broken: bool, sink: &mut dyn Sink) {
-        self.episodes.phase = Phase::Open;
-        let Some(mut row) = self.episodes.opened.take() else {
+        self.phase = Phase::Open;
+        let Some(mut row) = self.episodes.changed().and_then(|episodes| episodes.opened.take()) else {
             return;
         };
         let end_ns = time_ns.max(row.time_ns);

@@ -240,7 +240,7 @@ impl Sender {
             return None;
         }
         let Some(again) = again else {
-            let original = match self.phase() {
+            let original = match self.phase {
                 Phase::Open => !self.fates.epoch_open(),
                 Phase::Recovery => true,
                 Phase::Loss => false,

@@ -74,9 +74,8 @@ pub struct Passing {
 #[derive(Clone, Debug, Default)]
 pub struct Arrivals {
     id: IpId,
-    missing: VecDeque<Missing>,
-    /// Identifications skipped and not yet explained by data.
-    skipped: VecDeque<i64>,
+    /// What has not come by; boxed, because most flows miss nothing.
+    absent: Option<Box<Absent>>,
     /// The receiver has sent data since the sender's last packet: a skipped identification can be an acknowledgement.
     pub two_way: bool,
     /// Newest data by sending order.
@@ -84,9 +83,8 @@ pub struct Arrivals {
     /// Last segment that passed, to know a copy.
     last: Option<Passing>,
     pub segments: u64,
-    /// Packets that passed, copies included, and transmissions that are thought to have been made without.
+    /// Packets that passed, copies included.
     packets: u64,
-    guessed: u64,
     pub bytes: u64,
     pub unique_bytes: u64,
     pub resent_segments: u64,
@@ -94,6 +92,16 @@ pub struct Arrivals {
     pub copies: u64,
     /// Of the copies, those made by the network.
     pub network_copies: u64,
+}
+
+/// Transmissions that did not come by, as far as is known.
+#[derive(Clone, Debug, Default)]
+struct Absent {
+    missing: VecDeque<Missing>,
+    /// Identifications skipped and not yet explained by data.
+    skipped: VecDeque<i64>,
+    /// Transmissions that are thought to have been made and did not pass.
+    guessed: u64,
 }
 
 impl Arrivals {
@@ -119,10 +127,31 @@ impl Arrivals {
         self.id.dense()
     }
 
+    fn absent(&mut self) -> &mut Absent {
+        self.absent.get_or_insert_default()
+    }
+
+    /// Identifications skipped and not yet explained by data.
+    #[inline]
+    fn skipped(&self) -> usize {
+        self.absent.as_ref().map_or(0, |absent| absent.skipped.len())
+    }
+
+    fn forget_skipped(&mut self) {
+        if let Some(absent) = &mut self.absent {
+            absent.skipped.clear();
+        }
+    }
+
+    /// The number of the next transmission that is missing, if one is.
+    fn next_skipped(&mut self) -> Option<i64> {
+        self.absent.as_mut()?.skipped.pop_front()
+    }
+
     /// The counter serves other connections too, or all that was sent comes by: skipped numbers mean nothing.
     pub fn share_counter(&mut self) {
         self.id.ignore_gaps();
-        self.skipped.clear();
+        self.forget_skipped();
     }
 
     /// A packet of the sender without data: it takes an identification too.
@@ -138,7 +167,9 @@ impl Arrivals {
         self.on_other(ip_id);
         if newest && left < sender.nxt && left >= sender.una {
             sender.retract(left);
-            self.missing.retain(|m| m.left < sender.nxt);
+            if let Some(absent) = &mut self.absent {
+                absent.missing.retain(|m| m.left < sender.nxt);
+            }
         }
     }
 
@@ -152,9 +183,10 @@ impl Arrivals {
     #[inline]
     fn skip(&mut self, index: i64, missing: u32) {
         if missing > 0 && self.believes(missing) {
-            self.skipped.extend(index - i64::from(missing)..index);
-            while self.skipped.len() > REMEMBERED {
-                self.skipped.pop_front();
+            let skipped = &mut self.absent().skipped;
+            skipped.extend(index - i64::from(missing)..index);
+            while skipped.len() > REMEMBERED {
+                skipped.pop_front();
             }
         }
     }
@@ -171,7 +203,7 @@ impl Arrivals {
         }
         let next = passing.left == sender.nxt && self.last.is_none_or(|last| last.left != passing.left);
         let newest = matches!(place, Place::Unknown | Place::Newest { missing: 0, .. });
-        if next && newest && self.skipped.is_empty() && !sender.one_way {
+        if next && newest && self.skipped() == 0 && !sender.one_way {
             self.last = Some(*passing);
             self.segments += u64::from(count);
             self.bytes += passing.right - passing.left;
@@ -218,7 +250,7 @@ impl Arrivals {
                 return;
             }
         }
-        if passing.left != sender.nxt || !self.skipped.is_empty() {
+        if passing.left != sender.nxt || self.skipped() > 0 {
             if passing.left >= sender.nxt {
                 self.fill_gap(passing, sender, sink);
             } else {
@@ -322,7 +354,7 @@ impl Arrivals {
             cause_frame: copied,
             segments: count,
             flight: sender.flight(),
-            phase: sender.phase(),
+            phase: sender.phase,
             confidence: 0.95,
             ..EventRow::NONE
         });
@@ -335,17 +367,17 @@ impl Arrivals {
         let new = segments(hole, sender.smss);
         if !self.believes(new) {
             // the capture has a gap, or began in the middle: go on from here
-            self.skipped.clear();
+            self.forget_skipped();
             sender.skip_to(passing.left);
             return;
         }
-        let spare = self.skipped.len().saturating_sub(new as usize);
+        let spare = self.skipped().saturating_sub(new as usize);
         let silence = self.silence(passing, sender);
         let enough = |s: &Silence| spare > s.lost_expiries;
         let tail = spare > 0 && !self.two_way && (new == 0 || sender.sack) && silence.as_ref().is_some_and(enough);
         if !tail && new > 0 && !self.two_way && sender.likely_resend(passing.left).is_none() {
             // nothing could have been sent again: as many segments are missing as numbers, whatever their sizes
-            let pieces = (self.skipped.len() as u64).clamp(u64::from(new), hole);
+            let pieces = (self.skipped() as u64).clamp(u64::from(new), hole);
             let size = hole.div_ceil(pieces);
             for _ in 0..pieces {
                 let right = passing.left.min(sender.nxt + size);
@@ -353,7 +385,7 @@ impl Arrivals {
                     self.missing_data(1, right, passing.time_ns, passing, sender);
                 }
             }
-            self.skipped.clear();
+            self.forget_skipped();
             return;
         }
         if !tail {
@@ -376,7 +408,7 @@ impl Arrivals {
     /// A resend passes and identifications are missing before it: earlier expiries of the timer, the tail that was lost
     /// before the timer ran out, or resends of the same recovery.
     fn lost_below(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
-        let spare = self.skipped.len();
+        let spare = self.skipped();
         if spare == 0 {
             return;
         }
@@ -412,7 +444,7 @@ impl Arrivals {
         for k in 0..count {
             let left = sender.nxt;
             let right = if k + 1 == count { right } else { left + smss };
-            let index = self.skipped.pop_front();
+            let index = self.next_skipped();
             self.remember(index, left, time_ns, passing, sender);
             sender.send_new(&Sent::unseen(left, right, time_ns));
         }
@@ -432,7 +464,7 @@ impl Arrivals {
         let first_ns = length_ns as f64 / (2f64.powi(count as i32 + 1) - 1.0);
         for k in 1..=count {
             let time_ns = silence.timer_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
-            let index = self.skipped.pop_front();
+            let index = self.next_skipped();
             self.remember(index, left, time_ns, passing, sender);
             sender.send_again(&Sent::unseen(left, right, time_ns), sink);
         }
@@ -462,15 +494,14 @@ impl Arrivals {
     /// So many more transmissions can have been lost.
     fn believes(&self, missing: u32) -> bool {
         let most = u64::from(LARGEST_GAP) + MOST_MISSING * self.packets;
-        missing <= LARGEST_GAP && self.guessed + u64::from(missing) <= most
+        missing <= LARGEST_GAP && {
+            let guessed = self.absent.as_ref().map_or(0, |absent| absent.guessed);
+            guessed + u64::from(missing) <= most
+        }
     }
 
     fn remember(&mut self, index: Option<i64>, left: u64, hole_ns: i64, passing: &Passing, sender: &Sender) {
-        self.guessed += 1;
-        if self.missing.len() >= REMEMBERED {
-            self.missing.pop_front();
-        }
-        self.missing.push_back(Missing {
+        let missing = Missing {
             index,
             order: sender.order,
             left,
@@ -478,7 +509,13 @@ impl Arrivals {
             hole_ns,
             frame: passing.frame,
             arrivals: self.arrived(),
-        });
+        };
+        let absent = self.absent();
+        absent.guessed += 1;
+        if absent.missing.len() >= REMEMBERED {
+            absent.missing.pop_front();
+        }
+        absent.missing.push_back(missing);
     }
 
     /// `count` skipped identifications that no new data explain: resends that were lost again.
@@ -491,7 +528,7 @@ impl Arrivals {
 
     /// A resend of data below `below`, sent at `time_ns`, that never passed.
     fn lost_resend(&mut self, below: u64, time_ns: i64, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
-        let index = self.skipped.pop_front();
+        let index = self.next_skipped();
         let Some((left, right)) = sender.likely_resend(below) else {
             // nothing is missing that could have been sent again: a packet without data
             return;
@@ -509,11 +546,12 @@ impl Arrivals {
         sender: &mut Sender,
         sink: &mut dyn Sink,
     ) -> bool {
-        let Some(n) = self.missing.iter().position(|m| m.index == Some(index)) else {
-            self.skipped.retain(|&i| i != index);
+        let Some(absent) = &mut self.absent else {
             return false;
         };
-        let Some(missing) = self.missing.remove(n) else {
+        let n = absent.missing.iter().position(|m| m.index == Some(index));
+        let Some(missing) = n.and_then(|n| absent.missing.remove(n)) else {
+            absent.skipped.retain(|&i| i != index);
             return false;
         };
         let right_place = missing.left == passing.left;
@@ -564,10 +602,10 @@ impl Arrivals {
         let count = segments(passing.right - passing.left, sender.smss);
         let hole_ns = sender.hole_ns(passing.left);
         let guessed = |m: &Missing| m.left == passing.left || hole_ns == Some(m.hole_ns);
-        let n = self.missing.iter().position(|m| m.index.is_none() && guessed(m));
+        let mut missing = self.absent.iter().flat_map(|absent| &absent.missing).enumerate();
+        let found = missing.find(|(_, m)| m.index.is_none() && guessed(m));
         let mut doubtful = false;
-        if let (Some(n), Place::Unknown | Place::Late { .. }) = (n, place) {
-            let missing = self.missing[n];
+        if let (Some((n, &missing)), Place::Unknown | Place::Late { .. }) = (found, place) {
             let late = match place {
                 // the hole was older than the counter's credit
                 Place::Late { .. } => Some((Reason::IpId, 0.95)),
@@ -586,7 +624,7 @@ impl Arrivals {
                 let filled = sender.fill(&missing, Self::sent(&passing));
                 let right_place = missing.left == passing.left;
                 if !filled || !sender.hole_is_open(passing.left, missing.hole_ns) {
-                    self.missing.remove(n);
+                    self.absent().missing.remove(n);
                 }
                 if filled || right_place && sender.arrived(missing.order, missing.left, passing.frame) {
                     return;

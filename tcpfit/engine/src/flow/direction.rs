@@ -203,7 +203,7 @@ impl Flow {
             cause_frame: Some(earlier.frame),
             segments: 0,
             flight: self.sender.flight(),
-            phase: self.sender.phase(),
+            phase: self.sender.phase,
             confidence: 0.9,
             value: Some((passing.time_ns - earlier.time_ns) as f64 / 1e9),
             ..EventRow::NONE
@@ -251,7 +251,7 @@ impl Flow {
             frame: Some(passing.frame),
             segments: u32::from(passing.right > passing.left),
             flight: self.sender.flight(),
-            phase: self.sender.phase(),
+            phase: self.sender.phase,
             confidence: 0.9,
             ..EventRow::NONE
         });
@@ -338,7 +338,7 @@ impl Flow {
             cause_frame: frame,
             segments: 0,
             flight: self.sender.flight(),
-            phase: self.sender.phase(),
+            phase: self.sender.phase,
             confidence: 1.0,
             value: Some((time_ns - start_ns) as f64 / 1e9),
             ..EventRow::NONE

@@ -15,7 +15,7 @@ impl Sender {
         let many = self.board.searchable(many);
         let units = self.board.units.range(0..many);
         let range = |u: &Unit| (u.left, u.right());
-        if self.phase() == Phase::Loss && !self.sack {
+        if self.phase == Phase::Loss && !self.sack {
             // after the timer all that is outstanding is sent again, one after the other (RFC 5681, 3.1)
             if let Some(unit) = units.clone().find(|u| !self.has_resent(u)) {
                 return Some(range(unit));
@@ -31,7 +31,7 @@ impl Sender {
     pub fn asked_for(&mut self, left: u64) -> (usize, u64) {
         let many = self.board.searchable(self.board.units.len());
         let head = self.board.units.front().filter(|u| u.left == left && !u.is_resent());
-        if self.phase() == Phase::Loss && !self.sack {
+        if self.phase == Phase::Loss && !self.sack {
             // partial ACKs after the timer let go what was outstanding then, one after the other (RFC 5681, 3.1)
             let again = self
                 .board
@@ -40,7 +40,7 @@ impl Sender {
                 .filter(|u| !self.has_resent(u) && u.left < self.episodes.recover);
             return (again.count(), self.nxt);
         }
-        let Some(head) = head.filter(|_| self.phase() == Phase::Open) else {
+        let Some(head) = head.filter(|_| self.phase == Phase::Open) else {
             return (0, left);
         };
         if !self.sack {
@@ -58,7 +58,7 @@ impl Sender {
     /// When a resend was sent of which is known that it came after what passed last and before `until_ns`: the first of an
     /// episode at the third duplicate ACK (RFC 5681, 3.2), others as late as can be.
     pub fn fast_retransmit_ns(&self, until_ns: i64) -> i64 {
-        let asked = self.phase() == Phase::Open && self.duplicate_acks >= DUPTHRESH;
+        let asked = self.phase == Phase::Open && self.duplicate_acks >= DUPTHRESH;
         if asked && self.third_ns > self.last_sent_ns {
             self.third_ns.min(until_ns)
         } else {
@@ -69,7 +69,7 @@ impl Sender {
     /// A resend of `left` would be the first of an episode.
     pub fn opens_recovery(&self, left: u64) -> bool {
         let head = self.board.units.front().filter(|u| u.left == left);
-        self.phase() == Phase::Open && head.is_some_and(|u| !u.is_resent())
+        self.phase == Phase::Open && head.is_some_and(|u| !u.is_resent())
     }
 
     /// The lowest unit outstanding.

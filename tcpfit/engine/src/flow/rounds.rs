@@ -16,7 +16,6 @@ const WAITING: usize = 4096;
 #[derive(Clone, Copy, Debug, Default)]
 struct Window {
     low: f64,
-    high: Option<f64>,
     unclocked: bool,
     disturbed: bool,
 }
@@ -47,15 +46,86 @@ impl Bounds {
     }
 }
 
+/// A round under way, or over; what is not known of it is NaN, which takes half of what an `Option` does.
+#[derive(Clone, Debug)]
+struct Round {
+    start_ns: i64,
+    end_ns: i64,
+    acked_bytes: u64,
+    flight: f64,
+    idle_s: f64,
+    window_full_s: f64,
+    rtt_s: f64,
+    /// Infinite while it is not known.
+    rwnd: f64,
+    cwnd_low: f64,
+    cwnd_high: f64,
+    number: u32,
+    sent_segments: u32,
+    resent_segments: u32,
+    lost_segments: u32,
+    acks: u32,
+    limited: bool,
+    phase: Phase,
+}
+
+impl Round {
+    fn begin(number: u32, time_ns: i64) -> Self {
+        Self {
+            start_ns: time_ns,
+            end_ns: time_ns,
+            acked_bytes: 0,
+            flight: 0.0,
+            idle_s: 0.0,
+            window_full_s: 0.0,
+            rtt_s: f64::NAN,
+            rwnd: f64::INFINITY,
+            cwnd_low: f64::NAN,
+            cwnd_high: f64::NAN,
+            number,
+            sent_segments: 0,
+            resent_segments: 0,
+            lost_segments: 0,
+            acks: 0,
+            limited: false,
+            phase: Phase::Open,
+        }
+    }
+
+    fn row(&self, flow: u32) -> RoundRow {
+        let known = |value: f64| (!value.is_nan()).then_some(value);
+        RoundRow {
+            flow,
+            round: self.number,
+            start_ns: self.start_ns,
+            end_ns: self.end_ns,
+            sent_segments: self.sent_segments,
+            resent_segments: self.resent_segments,
+            lost_segments: self.lost_segments,
+            acked_bytes: self.acked_bytes,
+            acks: self.acks,
+            rtt_s: known(self.rtt_s),
+            flight: self.flight,
+            rwnd: Some(self.rwnd).filter(|window| window.is_finite()),
+            phase: self.phase,
+            limited: self.limited,
+            idle_s: self.idle_s,
+            window_full_s: self.window_full_s,
+            cwnd_low: known(self.cwnd_low),
+            cwnd_high: known(self.cwnd_high),
+        }
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct Rounds {
     flow: u32,
     next: u32,
     /// The round under way; `end` is the sequence number whose ACK ends it.
-    current: Option<(RoundRow, u64)>,
+    current: Option<(Round, u64)>,
     rtt_sum: f64,
     rtt_count: u32,
-    waiting: VecDeque<RoundRow>,
+    waiting: VecDeque<Round>,
     /// What the round under way, and the one before, show of the congestion window.
     window: Window,
     ended: Window,
@@ -85,28 +155,8 @@ impl Rounds {
     #[inline]
     pub fn sent(&mut self, time_ns: i64, segments: u32, again: bool, nxt: u64, flight: f64) {
         if self.current.is_none() {
-            let row = RoundRow {
-                flow: self.flow,
-                round: self.next,
-                start_ns: time_ns,
-                end_ns: time_ns,
-                sent_segments: 0,
-                resent_segments: 0,
-                lost_segments: 0,
-                acked_bytes: 0,
-                acks: 0,
-                rtt_s: None,
-                flight: 0.0,
-                rwnd: None,
-                phase: Phase::Open,
-                limited: false,
-                idle_s: 0.0,
-                window_full_s: 0.0,
-                cwnd_low: None,
-                cwnd_high: None,
-            };
             self.next += 1;
-            self.current = Some((row, nxt));
+            self.current = Some((Round::begin(self.next - 1, time_ns), nxt));
             self.window = Window::default();
         }
         if let Some((row, _)) = &mut self.current {
@@ -128,15 +178,12 @@ impl Rounds {
 
     /// Data had to wait at a flight of `full` for the ACK that came at `ack_ns`: the window was no larger until then.
     pub fn cwnd_full(&mut self, full: f64, ack_ns: i64) {
-        match self
-            .waiting
-            .back_mut()
-            .filter(|row| row.end_ns == ack_ns && self.window.low == 0.0)
-        {
-            // the ACK that ended the last round; the next has just begun
-            Some(row) if self.ended.clean() => row.cwnd_high = self.bounds.add(full.max(self.ended.low)),
-            Some(_) => {}
-            None => self.window.high = Some(full),
+        // the ACK that ended the last round; the next has just begun
+        let ended = |row: &&mut Round| row.end_ns == ack_ns;
+        if self.window.low == 0.0 && self.ended.clean() {
+            if let Some(row) = self.waiting.back_mut().filter(ended) {
+                row.cwnd_high = self.bounds.add(full.max(self.ended.low)).unwrap_or(f64::NAN);
+            }
         }
     }
 
@@ -170,7 +217,7 @@ impl Rounds {
     }
 
     /// The round under way or, until the next one starts, the last.
-    fn latest(&mut self) -> Option<&mut RoundRow> {
+    fn latest(&mut self) -> Option<&mut Round> {
         match &mut self.current {
             Some((row, _)) => Some(row),
             None => self.waiting.back_mut(),
@@ -183,10 +230,8 @@ impl Rounds {
         row.acked_bytes += bytes;
         row.acks += 1;
         row.end_ns = time_ns;
-        if let Some(now) = rwnd {
-            if row.rwnd.is_none_or(|least| now < least) {
-                row.rwnd = Some(now);
-            }
+        if let Some(now) = rwnd.filter(|&now| now < row.rwnd) {
+            row.rwnd = now;
         }
         if una >= *end {
             row.phase = phase;
@@ -199,13 +244,15 @@ impl Rounds {
             return;
         };
         if self.rtt_count > 0 {
-            row.rtt_s = Some(self.rtt_sum / f64::from(self.rtt_count));
+            row.rtt_s = self.rtt_sum / f64::from(self.rtt_count);
         }
         (self.rtt_sum, self.rtt_count) = (0.0, 0);
         let window = std::mem::take(&mut self.window);
-        row.cwnd_low = (!window.disturbed && window.low > 0.0).then_some(window.low);
+        if !window.disturbed && window.low > 0.0 {
+            row.cwnd_low = window.low;
+        }
         self.ended = window;
-        row.limited = row.rwnd.is_some_and(|w| row.flight + LIMIT_MARGIN >= w);
+        row.limited = row.flight + LIMIT_MARGIN >= row.rwnd;
         self.limited += u64::from(row.limited);
         self.count += 1;
         if self.waiting.capacity() == 0 {
@@ -217,7 +264,7 @@ impl Rounds {
 
     /// A transmission sent at `time_ns` was lost: it belongs to the last round that began before it.
     pub fn lost(&mut self, time_ns: i64, segments: u32) {
-        let started = |row: &RoundRow| row.start_ns <= time_ns;
+        let started = |row: &Round| row.start_ns <= time_ns;
         if let Some((row, _)) = self.current.as_mut().filter(|(row, _)| started(row)) {
             row.lost_segments += segments;
         } else {
@@ -242,7 +289,7 @@ impl Rounds {
                 break;
             }
             if let Some(row) = self.waiting.pop_front() {
-                sink.round(row);
+                sink.round(row.row(self.flow));
             }
         }
     }
@@ -253,7 +300,7 @@ impl Rounds {
         }
         self.close();
         for row in self.waiting.drain(..) {
-            sink.round(row);
+            sink.round(row.row(self.flow));
         }
     }
 }

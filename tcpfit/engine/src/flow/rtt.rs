@@ -31,24 +31,71 @@ pub struct Rtt {
     rfc_variance_s: f64,
     /// The variance is looked at again when this sequence number is acknowledged.
     round_end: u64,
-    /// The first samples; the histogram takes over from them, since most flows have few.
-    few: [f64; FEW],
-    histogram: Histogram,
-    /// Samples that fall between these fall into `last_bin` too: most do, and a logarithm is dear.
-    last_range: [f64; 2],
-    last_bin: u16,
+    kept: Kept,
+}
+
+#[derive(Clone, Debug)]
+enum Kept {
+    /// The first samples as they are, since most flows have few.
+    Few([f64; FEW]),
+    Many(Histogram),
 }
 
 /// Samples a bin, from the lowest bin that has any to the highest: a flow's round trips are near each other.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Histogram {
     first: u16,
+    last_bin: u16,
+    /// Samples that fall between these fall into `last_bin` too: most do, and a logarithm is dear.
+    last_range: [f64; 2],
     counts: Vec<u32>,
 }
 
 impl Histogram {
+    const EMPTY: Self = Self {
+        first: 0,
+        last_bin: 0,
+        last_range: [f64::INFINITY, f64::NEG_INFINITY],
+        counts: Vec::new(),
+    };
+
+    /// The first samples and the one after them.
+    #[cold]
+    #[inline(never)]
+    fn of(few: &[f64], next: f64) -> Self {
+        let mut histogram = Self::EMPTY;
+        for &sample in few.iter().chain([&next]) {
+            histogram.add(sample);
+        }
+        histogram
+    }
+
     #[inline]
-    fn add(&mut self, bin: u16) {
+    fn bin(&mut self, rtt_s: f64) -> u16 {
+        let [low, high] = self.last_range;
+        if low <= rtt_s && rtt_s <= high {
+            return self.last_bin;
+        }
+        self.other_bin(rtt_s)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn other_bin(&mut self, rtt_s: f64) -> u16 {
+        let [low, high] = self.last_range;
+        let bin = ((rtt_s / BIN_FLOOR_S).ln() / BIN_RATIO.ln()).clamp(0.0, (BINS - 1) as f64) as u16;
+        self.last_range = if bin == self.last_bin {
+            [low.min(rtt_s), high.max(rtt_s)]
+        } else {
+            [rtt_s, rtt_s]
+        };
+        self.last_bin = bin;
+        bin
+    }
+
+    #[inline]
+    fn add(&mut self, rtt_s: f64) {
+        let bin = self.bin(rtt_s);
         match self.counts.get_mut(usize::from(bin.wrapping_sub(self.first))) {
             Some(count) => *count += 1,
             None => self.add_new(bin),
@@ -87,10 +134,7 @@ impl Default for Rtt {
             variance_s: 0.0,
             rfc_variance_s: 0.0,
             round_end: 0,
-            few: [0.0; FEW],
-            histogram: Histogram::default(),
-            last_range: [f64::INFINITY, f64::NEG_INFINITY],
-            last_bin: 0,
+            kept: Kept::Few([0.0; FEW]),
         }
     }
 }
@@ -130,46 +174,13 @@ impl Rtt {
 
     #[inline(always)]
     fn keep(&mut self, rtt_s: f64) {
-        if self.samples as usize <= FEW {
-            self.keep_few(rtt_s);
-        } else {
-            let bin = self.bin(rtt_s);
-            self.histogram.add(bin);
+        match &mut self.kept {
+            Kept::Many(histogram) => histogram.add(rtt_s),
+            Kept::Few(few) => match few.get_mut(self.samples as usize) {
+                Some(slot) => *slot = rtt_s,
+                None => self.kept = Kept::Many(Histogram::of(few, rtt_s)),
+            },
         }
-    }
-
-    fn keep_few(&mut self, rtt_s: f64) {
-        if let Some(slot) = self.few.get_mut(self.samples as usize) {
-            *slot = rtt_s;
-            return;
-        }
-        for sample in self.few.into_iter().chain([rtt_s]) {
-            let bin = self.bin(sample);
-            self.histogram.add(bin);
-        }
-    }
-
-    #[inline]
-    fn bin(&mut self, rtt_s: f64) -> u16 {
-        let [low, high] = self.last_range;
-        if low <= rtt_s && rtt_s <= high {
-            return self.last_bin;
-        }
-        self.other_bin(rtt_s)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn other_bin(&mut self, rtt_s: f64) -> u16 {
-        let [low, high] = self.last_range;
-        let bin = ((rtt_s / BIN_FLOOR_S).ln() / BIN_RATIO.ln()).clamp(0.0, (BINS - 1) as f64) as u16;
-        self.last_range = if bin == self.last_bin {
-            [low.min(rtt_s), high.max(rtt_s)]
-        } else {
-            [rtt_s, rtt_s]
-        };
-        self.last_bin = bin;
-        bin
     }
 
     /// Feeds the estimator alone (timestamp echoes of resent data: RFC 7323, 4.1).
@@ -231,14 +242,17 @@ impl Rtt {
     /// The quantile `share`; of many samples the upper edge of the bin that holds it.
     pub fn quantile_s(&self, share: f64) -> Option<f64> {
         let target = (share * self.samples as f64).ceil() as u64;
-        if self.samples as usize <= FEW {
-            let mut few = self.few;
-            let few = &mut few[..self.samples as usize];
-            few.sort_by(f64::total_cmp);
-            return few.get((target as usize).saturating_sub(1)).copied();
-        }
+        let histogram = match &self.kept {
+            Kept::Many(histogram) => histogram,
+            Kept::Few(few) => {
+                let mut few = *few;
+                let few = &mut few[..self.samples as usize];
+                few.sort_by(f64::total_cmp);
+                return few.get((target as usize).saturating_sub(1)).copied();
+            }
+        };
         let mut seen = 0u64;
-        for (bin, &count) in (i32::from(self.histogram.first)..).zip(&self.histogram.counts) {
+        for (bin, &count) in (i32::from(histogram.first)..).zip(&histogram.counts) {
             seen += u64::from(count);
             if seen >= target {
                 return Some(BIN_FLOOR_S * BIN_RATIO.powi(bin + 1));

@@ -161,7 +161,8 @@ pub struct Sender {
     pub delivered_order: u64,
     /// Window of the last ACK, in bytes.
     pub window: Option<u32>,
-    pub episodes: Episodes,
+    pub phase: Phase,
+    pub episodes: Rare<Episodes>,
     pub fates: Rare<Fates>,
     pub rounds: Rounds,
     pub reordering: Rare<Reordering>,
@@ -221,7 +222,8 @@ impl Sender {
             last_sent_ns: i64::MIN / 2,
             delivered_order: 0,
             window: None,
-            episodes: Episodes::default(),
+            phase: Phase::Open,
+            episodes: Rare::new(flow),
             fates: Rare::new(flow),
             rounds: Rounds::new(flow),
             reordering: Rare::new(flow),
@@ -247,7 +249,7 @@ impl Sender {
     /// Segments outstanding that the receiver is known, or thought, to have.
     #[inline]
     fn received(&self) -> u32 {
-        match (self.sack, self.episodes.phase) {
+        match (self.sack, self.phase) {
             (true, _) => self.sacked,
             (false, Phase::Open) => self.duplicate_acks,
             (false, _) => self.unexplained_acks,
@@ -268,7 +270,7 @@ impl Sender {
             una: self.una,
             nxt: self.nxt,
             flight: self.flight(),
-            phase: self.episodes.phase,
+            phase: self.phase,
             rtt_s: self.rtt.srtt_s,
             exact: self.vantage == Vantage::Sender,
         }
@@ -360,7 +362,7 @@ impl Sender {
             self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
             // elsewhere, and without timestamps, when an ACK came to the sender is not known well enough
             let dated = self.vantage == Vantage::Sender || self.timestamps;
-            match self.episodes.phase {
+            match self.phase {
                 Phase::Open if dated => self.rounds.window_reached(flight),
                 Phase::Open => {}
                 _ => self.rounds.disturbed(),
@@ -468,7 +470,7 @@ impl Sender {
         self.tick(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
         if ack.ack > self.una {
-            let undisturbed = self.episodes.phase == Phase::Open && self.duplicate_acks == 0;
+            let undisturbed = self.phase == Phase::Open && self.duplicate_acks == 0;
             let outstanding = f64::from(self.outstanding);
             let room = self
                 .window_segments()
@@ -503,7 +505,7 @@ impl Sender {
             if outstanding && (self.sacked > sacked_before || (same_window && !self.sack)) {
                 if self.duplicate_acks == 0 {
                     self.undisturbed_flight = flight_before;
-                    if self.episodes.phase == Phase::Open {
+                    if self.phase == Phase::Open {
                         self.first_duplicate_ns = ack.time_ns;
                     }
                 }
@@ -644,25 +646,24 @@ impl Sender {
             if let Some(sent_ns) = taken.oldest {
                 let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
                 self.rtt.sample(rtt_s, self.una, self.nxt);
-                self.episodes.on_sample();
+                self.restart_timer();
                 self.rounds.sample(rtt_s);
             }
         } else if let Some(sent_ns) = taken.echoed {
             self.rtt
                 .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
-            self.episodes.on_sample();
+            self.restart_timer();
         }
         let bytes = ack.ack - from;
         self.totals.acks += 1;
         self.totals.acked_bytes += bytes;
         self.duplicate_acks = 0;
         self.last_advance_ns = ack.time_ns;
-        if self.episodes.phase != Phase::Open {
+        if self.phase != Phase::Open {
             self.on_advance(ack, sink);
         }
         let window = ack.window.map(|w| f64::from(w) / f64::from(self.smss));
-        self.rounds
-            .acked(ack.time_ns, bytes, self.una, window, self.episodes.phase);
+        self.rounds.acked(ack.time_ns, bytes, self.una, window, self.phase);
         self.settle(ack.time_ns, sink);
     }
 
@@ -755,13 +756,20 @@ impl Sender {
         self.unexplained_acks = held;
     }
 
+    /// A round-trip sample restarts the timer's computation (RFC 6298, 5.7).
+    fn restart_timer(&mut self) {
+        if let Some(episodes) = self.episodes.changed() {
+            episodes.doublings = 0;
+        }
+    }
+
     /// Without SACK: a stretch of resends is over, a round trip after the last of them, when everything is acknowledged
     /// that was under way at the last duplicate ACK. The duplicate ACKs that nothing held explains were answers to copies
     /// of data that had arrived (RFC 5681, 4.2: those are acknowledged at once), so as many resends were not needed.
     fn close_epoch(&mut self, now_ns: i64) {
         let quiet_ns = self.fates.last_resend_ns + (self.rtt.srtt_s * EPOCH_ROUND_TRIPS * 1e9) as i64;
         let explained = self.una >= self.held_to && !self.fates.resend_outstanding(self.una);
-        if self.episodes.phase == Phase::Open && explained && now_ns > quiet_ns {
+        if self.phase == Phase::Open && explained && now_ns > quiet_ns {
             self.fates.close_epoch(self.unexplained_acks, self.smss);
             self.unexplained_acks = 0;
         }
@@ -816,7 +824,7 @@ impl Sender {
             reordering.close(sink);
         }
         self.marks.close(sink);
-        self.rounds.finish(self.episodes.phase, sink);
+        self.rounds.finish(self.phase, sink);
     }
 
     /// When the retransmission timer was last started: by an ACK that moved the left edge, or with the head of what is
@@ -825,10 +833,6 @@ impl Sender {
         let head = self.board.units.front();
         let head_ns = head.map_or(i64::MIN / 2, |u| self.board.last(u).time_ns);
         self.last_advance_ns.max(head_ns)
-    }
-
-    pub fn phase(&self) -> Phase {
-        self.episodes.phase
     }
 
     /// Time an answer to an ACK may take and still count as sent because of it.
