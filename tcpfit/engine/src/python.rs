@@ -19,7 +19,6 @@ use crate::filter::Filter;
 use crate::flow::{Settings, MAX_FLOWS};
 use crate::memory;
 use crate::rows::Vantage;
-use crate::segment::Segment;
 use crate::tables::{read_segments, Table, Tables};
 
 mod exceptions {
@@ -145,24 +144,13 @@ fn read_capture(
     };
     let mut capture = Capture::open_interruptible(path, interrupt(raised.clone())).map_err(failed)?;
     let (mut decoder, mut skipped) = (Decoder::default(), SkipCounts::default());
-    let mut segment = Segment::default();
     let mut looked = Instant::now();
     let mut warnings = Vec::new();
-    loop {
-        let Some(packet) = capture.next().map_err(failed)? else {
-            break;
-        };
-        let frame = packet.frame;
-        if packet.frame == 1 {
-            analysis.starts_at(packet.time_ns);
-        }
-        match decoder.decode_into(&packet, &mut segment) {
-            Ok(()) => analysis.push(&segment),
-            Err(skip) => skipped.add(skip),
-        }
-        if frame % PACKETS_A_LOOK != 0 {
-            continue;
-        }
+    while analysis
+        .read(&mut capture, &mut decoder, &mut skipped, PACKETS_A_LOOK)
+        .map_err(failed)?
+    {
+        let frame = capture.info().packets;
         if let Some(pieces) = pieces {
             hand_out(&mut analysis, pieces)?;
         }

@@ -348,7 +348,7 @@ impl Tracker {
     }
 
     /// Takes the next segment of the capture.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, segment: &Segment, sink: &mut impl Sink) {
         match self.clock.plain_ns(segment.time_ns) {
             Some(time_ns) if time_ns == segment.time_ns => self.take(segment, sink),
@@ -358,10 +358,12 @@ impl Tracker {
     }
 
     /// Follows the segment: at once where few connections are open, whose state is near.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, segment: &Segment, sink: &mut impl Sink) {
         if self.live < MANY {
-            self.catch_up(sink);
+            if self.ahead.waits() {
+                self.catch_up(sink);
+            }
             self.follow(segment, sink);
         } else {
             self.look_ahead(segment, sink);
@@ -411,11 +413,9 @@ impl Tracker {
     }
 
     /// Follows what waits.
-    #[inline]
+    #[cold]
     fn catch_up(&mut self, sink: &mut impl Sink) {
-        if self.ahead.waits() {
-            while self.follow_oldest(sink) {}
-        }
+        while self.follow_oldest(sink) {}
     }
 
     /// A segment whose time cannot be taken as it is, or waits for others.
