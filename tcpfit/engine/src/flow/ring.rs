@@ -75,7 +75,7 @@ impl<T: Copy + Default> Ring<T> {
     }
 
     /// One more element at the end, to be written where it stays: a copy of what was just written waits for it.
-    #[inline]
+    #[inline(always)]
     pub fn push_back(&mut self) -> &mut T {
         if self.len > self.mask {
             self.double();

@@ -152,7 +152,7 @@ impl Rounds {
     }
 
     /// `segments` were sent; a round begins if none is under way and ends when `nxt` is acknowledged.
-    #[inline]
+    #[inline(always)]
     pub fn sent(&mut self, time_ns: i64, segments: u32, again: bool, nxt: u64, flight: f64) {
         if self.current.is_none() {
             self.next += 1;
@@ -169,7 +169,7 @@ impl Rounds {
     }
 
     /// New data brought the flight to `flight`: the window is no smaller.
-    #[inline]
+    #[inline(always)]
     pub fn window_reached(&mut self, flight: f64) {
         if flight > self.window.low {
             self.window.low = flight;

@@ -282,7 +282,7 @@ impl Sender {
 
     /// Before new data up to `right` go out: nothing that is integrated changes with them, unless they are the first
     /// outstanding or fill the window. Most of the time of a flow is integrated at its ACKs.
-    #[inline]
+    #[inline(always)]
     fn tick_at_new_data(&mut self, time_ns: i64, right: u64) {
         let fills = |window: u32| !self.one_way && self.una + u64::from(window) < right + u64::from(self.smss);
         if self.outstanding == 0 || self.window.is_some_and(fills) {
@@ -322,7 +322,7 @@ impl Sender {
             .is_some_and(|window| !self.one_way && self.una + u64::from(window) < self.nxt + u64::from(self.smss))
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmission(&self, sent: &Sent, cause: Reason, flight: f64) -> Transmission {
         Transmission {
             time_ns: sent.time_ns,
@@ -337,8 +337,14 @@ impl Sender {
     }
 
     /// New data: `sent.left` is `nxt`.
-    #[inline]
+    #[inline(never)]
     pub fn send_new(&mut self, sent: &Sent) {
+        self.send_next(sent);
+    }
+
+    /// The same, in line: what most segments are.
+    #[inline(always)]
+    pub fn send_next(&mut self, sent: &Sent) {
         self.tick_at_new_data(sent.time_ns, sent.right);
         self.learn_response(sent.time_ns - self.last_ack_ns);
         let count = segments(sent.right - sent.left, self.smss);
@@ -395,7 +401,7 @@ impl Sender {
 
     /// What an ACK let go had been waiting for it: before, the window was full. What comes at another time waited for the
     /// application, or was paced, and says nothing.
-    #[inline]
+    #[inline(always)]
     fn bound_window(&mut self, sent: &Sent) {
         if self.vantage != Vantage::Sender {
             return;
@@ -847,7 +853,7 @@ impl Sender {
     }
 
     /// How soon the host sends what an ACK lets go: mean of the answers that come within the tolerance.
-    #[inline]
+    #[inline(always)]
     fn learn_response(&mut self, took_ns: i64) {
         // the floor of the tolerance is the host's own business, and spares most the product
         if (0..CLOCK_FLOOR_NS).contains(&took_ns) || (0..self.clock_tolerance_ns()).contains(&took_ns) {
