@@ -110,7 +110,7 @@ impl Connection {
             cwr_segments: marks.feedback.map(|_| marks.seen().cwr_segments),
             missing_segments: fates.missing,
             acks: totals.acks,
-            duplicate_acks: totals.duplicate_acks,
+            duplicate_acks: sender.duplicates.count,
             rtt_samples: rtt.samples,
             rtt_mean_s: rtt.mean_s().map(|mean| {
                 if totals.measured_s > 0.0 {
@@ -129,7 +129,7 @@ impl Connection {
             limited_share: if sender.one_way {
                 f64::NAN
             } else {
-                sender.rounds.limited as f64 / sender.rounds.count.max(1) as f64
+                f64::from(sender.rounds.limited) / f64::from(sender.rounds.count.max(1))
             },
             busy_s: if sender.one_way { f64::NAN } else { totals.busy_s },
         }
