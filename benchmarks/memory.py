@@ -67,8 +67,8 @@ of them rounds, {tables:.1f} MiB.
 TAIL = """
 ## What memory is taken by
 
-- An open connection takes what the flow's state needs, however many packets it has had, and 80 bytes a segment that is
-  outstanding. The queue of these grows by doubling, so up to twice that.
+- An open connection takes what the flow's state needs, however many packets it has had, and 56 bytes a segment that is
+  outstanding. The ring of these has room for a power of two; what a window has never filled is not touched.
 - A row of the flows' table takes some 420 bytes, of the rounds' and events' 100 to 130. Columns that are alike over
   1,024 flows, such as those that are nothing but zeros, are kept once.
 - A flow's rows become columns as it goes, some thousand at a time; they are sorted a column at a time at the end.
