@@ -67,8 +67,10 @@ of them rounds, {tables:.1f} MiB.
 TAIL = """
 ## What memory is taken by
 
-- An open connection takes what the flow's state needs, however many packets it has had, and 80 bytes a segment that is
-  outstanding. The queue of these grows by doubling, so up to twice that.
+- An open connection takes what the flow's state needs, however many packets it has had, and 56 bytes a segment that is
+  outstanding. The ring of these has room for a power of two; what a window has never filled is not touched.
+- Where more than 2,048 connections are open, new ones wait packed, some 15 bytes a segment, until they end, have more
+  than 1,024 bytes, or something unusual comes.
 - A row of the flows' table takes some 420 bytes in polars, of the rounds' and events' 100 to 130. Over 2,048 flows,
   columns that are alike are kept once, and so are those that are as they were in the flows before, such as nothing but
   zeros. Until a table is asked for, its numbers take as few bytes as they need: about half.

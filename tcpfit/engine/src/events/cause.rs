@@ -298,7 +298,7 @@ impl Sender {
         // sender the host's own promptness tells, elsewhere only the time since the third is sure
         let passed_over = match self.vantage {
             Vantage::Sender => !self.is_prompt(q.since_ack_s),
-            _ => (q.time_ns - self.third_ns) as f64 / 1e9 >= SHORTEST_TIMER_S,
+            _ => (q.time_ns - self.duplicates.third_ns) as f64 / 1e9 >= SHORTEST_TIMER_S,
         };
         if q.head && full_timer && self.duplicate_acks > 2 * DUPTHRESH && passed_over {
             return Reason::Rto;
@@ -386,7 +386,7 @@ impl Sender {
             frame: frame(sent.frame),
             cause_frame: frame(q.last.frame),
             flight: if self.duplicate_acks > 0 {
-                self.undisturbed_flight
+                self.duplicates.undisturbed_flight
             } else {
                 self.flight()
             },

@@ -236,7 +236,7 @@ impl Sender {
     fn duplicates_above(&self, unit: &Unit, again: Option<Reason>, ack: &Ack) -> Option<(u32, i64, f64)> {
         let head = unit.left == self.una;
         let above = self.duplicate_acks.max(self.unexplained_acks);
-        if above == 0 || unit.time_ns + least_ns(self.rtt.min_s) > self.held_ns {
+        if above == 0 || unit.time_ns + least_ns(self.rtt.min_s) > self.duplicates.held_ns {
             return None;
         }
         let Some(again) = again else {
@@ -248,13 +248,13 @@ impl Sender {
             // what filled the hole acknowledges all that had come above it; a hole of several is filled step by step
             let covered = segments(ack.ack - unit.left, self.smss);
             let confidence = if covered > above { 0.8 } else { 0.5 };
-            return (head && original).then_some((above, self.first_duplicate_ns, confidence));
+            return (head && original).then_some((above, self.duplicates.first_ns, confidence));
         };
         let hole = match again {
             Reason::FastDupthresh | Reason::EarlyRetransmit | Reason::PartialAck => true,
             _ => head && self.duplicate_acks > 0,
         };
-        hole.then_some((above, self.first_duplicate_ns, 0.8))
+        hole.then_some((above, self.duplicates.first_ns, 0.8))
     }
 
     /// Gives out the late segments sent before `known_ns`, in the order in which they were sent.

@@ -74,8 +74,8 @@ pub struct Passing {
 #[derive(Clone, Debug, Default)]
 pub struct Arrivals {
     id: IpId,
-    /// What has not come by; boxed, because most flows miss nothing.
-    absent: Option<Box<Absent>>,
+    /// Boxed, because most flows miss nothing, and send nothing again.
+    uncommon: Option<Box<Uncommon>>,
     /// The receiver has sent data since the sender's last packet: a skipped identification can be an acknowledgement.
     pub two_way: bool,
     /// Newest data by sending order.
@@ -87,21 +87,26 @@ pub struct Arrivals {
     packets: u64,
     pub bytes: u64,
     pub unique_bytes: u64,
-    pub resent_segments: u64,
-    pub resent_bytes: u64,
-    pub copies: u64,
-    /// Of the copies, those made by the network.
-    pub network_copies: u64,
 }
 
-/// Transmissions that did not come by, as far as is known.
+/// Transmissions that did not come by, came once more, or were sent again.
 #[derive(Clone, Debug, Default)]
-struct Absent {
+struct Uncommon {
     missing: VecDeque<Missing>,
     /// Identifications skipped and not yet explained by data.
     skipped: VecDeque<i64>,
     /// Transmissions that are thought to have been made and did not pass.
     guessed: u64,
+    counts: Counts,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Counts {
+    pub resent_segments: u64,
+    pub resent_bytes: u64,
+    pub copies: u64,
+    /// Of the copies, those made by the network.
+    pub network_copies: u64,
 }
 
 impl Arrivals {
@@ -120,32 +125,43 @@ impl Arrivals {
 
     /// Segments that arrived so far, copies left out (RFC 5236 gives duplicates no place in the sequence).
     fn arrived(&self) -> u64 {
-        self.segments - self.network_copies
+        self.segments - self.counts().network_copies
     }
 
-    pub fn counts(&self) -> bool {
+    pub fn counts(&self) -> Counts {
+        self.uncommon
+            .as_ref()
+            .map_or_else(Counts::default, |uncommon| uncommon.counts)
+    }
+
+    /// Segments and copies so far.
+    pub fn counted(&self) -> (u64, u64) {
+        (self.segments, self.counts().copies)
+    }
+
+    pub fn is_counter(&self) -> bool {
         self.id.dense()
     }
 
-    fn absent(&mut self) -> &mut Absent {
-        self.absent.get_or_insert_default()
+    fn uncommon(&mut self) -> &mut Uncommon {
+        self.uncommon.get_or_insert_default()
     }
 
     /// Identifications skipped and not yet explained by data.
     #[inline]
     fn skipped(&self) -> usize {
-        self.absent.as_ref().map_or(0, |absent| absent.skipped.len())
+        self.uncommon.as_ref().map_or(0, |uncommon| uncommon.skipped.len())
     }
 
     fn forget_skipped(&mut self) {
-        if let Some(absent) = &mut self.absent {
-            absent.skipped.clear();
+        if let Some(uncommon) = &mut self.uncommon {
+            uncommon.skipped.clear();
         }
     }
 
     /// The number of the next transmission that is missing, if one is.
     fn next_skipped(&mut self) -> Option<i64> {
-        self.absent.as_mut()?.skipped.pop_front()
+        self.uncommon.as_mut()?.skipped.pop_front()
     }
 
     /// The counter serves other connections too, or all that was sent comes by: skipped numbers mean nothing.
@@ -167,8 +183,8 @@ impl Arrivals {
         self.on_other(ip_id);
         if newest && left < sender.nxt && left >= sender.una {
             sender.retract(left);
-            if let Some(absent) = &mut self.absent {
-                absent.missing.retain(|m| m.left < sender.nxt);
+            if let Some(uncommon) = &mut self.uncommon {
+                uncommon.missing.retain(|m| m.left < sender.nxt);
             }
         }
     }
@@ -183,7 +199,7 @@ impl Arrivals {
     #[inline]
     fn skip(&mut self, index: i64, missing: u32) {
         if missing > 0 && self.believes(missing) {
-            let skipped = &mut self.absent().skipped;
+            let skipped = &mut self.uncommon().skipped;
             skipped.extend(index - i64::from(missing)..index);
             while skipped.len() > REMEMBERED {
                 skipped.pop_front();
@@ -191,7 +207,7 @@ impl Arrivals {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     pub fn on_data(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         self.packets += 1;
         let count = segments(passing.right - passing.left, sender.smss);
@@ -207,7 +223,9 @@ impl Arrivals {
             self.last = Some(*passing);
             self.segments += u64::from(count);
             self.bytes += passing.right - passing.left;
-            self.send_new(passing, sender, sink);
+            self.newest_tsval = passing.tsval.or(self.newest_tsval);
+            self.unique_bytes += passing.right - passing.left;
+            sender.send_next(&Self::sent(passing));
         } else {
             let place = if next_id { self.id.newest() } else { place };
             self.on_other_data(*passing, count, place, sender, sink);
@@ -229,11 +247,11 @@ impl Arrivals {
             place = Place::Unknown; // a number that came again: a resend with its original's, or other data
         }
         if place == Place::Copy || self.is_copy(passing, sender) {
-            self.copies += u64::from(count);
+            self.uncommon().counts.copies += u64::from(count);
             if !self.is_capture_copy(passing) {
                 // the network's copy passed the capture point like any other packet
                 self.segments += u64::from(count);
-                self.network_copies += u64::from(count);
+                self.uncommon().counts.network_copies += u64::from(count);
                 self.bytes += passing.right - passing.left;
             }
             self.copy_event(passing, count, sender, sink);
@@ -277,7 +295,7 @@ impl Arrivals {
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn send_new(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         self.newest_tsval = passing.tsval.or(self.newest_tsval);
         self.unique_bytes += passing.right - passing.left;
@@ -495,7 +513,7 @@ impl Arrivals {
     fn believes(&self, missing: u32) -> bool {
         let most = u64::from(LARGEST_GAP) + MOST_MISSING * self.packets;
         missing <= LARGEST_GAP && {
-            let guessed = self.absent.as_ref().map_or(0, |absent| absent.guessed);
+            let guessed = self.uncommon.as_ref().map_or(0, |uncommon| uncommon.guessed);
             guessed + u64::from(missing) <= most
         }
     }
@@ -510,12 +528,12 @@ impl Arrivals {
             frame: passing.frame,
             arrivals: self.arrived(),
         };
-        let absent = self.absent();
-        absent.guessed += 1;
-        if absent.missing.len() >= REMEMBERED {
-            absent.missing.pop_front();
+        let uncommon = self.uncommon();
+        uncommon.guessed += 1;
+        if uncommon.missing.len() >= REMEMBERED {
+            uncommon.missing.pop_front();
         }
-        absent.missing.push_back(missing);
+        uncommon.missing.push_back(missing);
     }
 
     /// `count` skipped identifications that no new data explain: resends that were lost again.
@@ -546,12 +564,12 @@ impl Arrivals {
         sender: &mut Sender,
         sink: &mut dyn Sink,
     ) -> bool {
-        let Some(absent) = &mut self.absent else {
+        let Some(uncommon) = &mut self.uncommon else {
             return false;
         };
-        let n = absent.missing.iter().position(|m| m.index == Some(index));
-        let Some(missing) = n.and_then(|n| absent.missing.remove(n)) else {
-            absent.skipped.retain(|&i| i != index);
+        let n = uncommon.missing.iter().position(|m| m.index == Some(index));
+        let Some(missing) = n.and_then(|n| uncommon.missing.remove(n)) else {
+            uncommon.skipped.retain(|&i| i != index);
             return false;
         };
         let right_place = missing.left == passing.left;
@@ -602,7 +620,7 @@ impl Arrivals {
         let count = segments(passing.right - passing.left, sender.smss);
         let hole_ns = sender.hole_ns(passing.left);
         let guessed = |m: &Missing| m.left == passing.left || hole_ns == Some(m.hole_ns);
-        let mut missing = self.absent.iter().flat_map(|absent| &absent.missing).enumerate();
+        let mut missing = self.uncommon.iter().flat_map(|uncommon| &uncommon.missing).enumerate();
         let found = missing.find(|(_, m)| m.index.is_none() && guessed(m));
         let mut doubtful = false;
         if let (Some((n, &missing)), Place::Unknown | Place::Late { .. }) = (found, place) {
@@ -624,7 +642,7 @@ impl Arrivals {
                 let filled = sender.fill(&missing, Self::sent(&passing));
                 let right_place = missing.left == passing.left;
                 if !filled || !sender.hole_is_open(passing.left, missing.hole_ns) {
-                    self.absent().missing.remove(n);
+                    self.uncommon().missing.remove(n);
                 }
                 if filled || right_place && sender.arrived(missing.order, missing.left, passing.frame) {
                     return;
@@ -644,8 +662,8 @@ impl Arrivals {
         let seen_before = sender.seen_before(passing.left, split);
         sender.send_again(&again, sink);
         if seen_before || sender.vantage == Vantage::Sender {
-            self.resent_segments += u64::from(segments(split - passing.left, sender.smss));
-            self.resent_bytes += split - passing.left;
+            self.uncommon().counts.resent_segments += u64::from(segments(split - passing.left, sender.smss));
+            self.uncommon().counts.resent_bytes += split - passing.left;
         }
         if passing.right > split {
             self.send_new(&Passing { left: split, ..passing }, sender, sink);

@@ -270,7 +270,7 @@ impl Connection {
     /// The end's identifications count the connection's packets, as far as seen.
     pub fn counts(&self, end: usize) -> bool {
         let flow = self.ends[end].direction.as_ref();
-        flow.is_some_and(|flow| flow.arrivals.counts())
+        flow.is_some_and(|flow| flow.arrivals.is_counter())
     }
 
     /// The identifications of that end count packets of other connections too.

@@ -148,9 +148,10 @@ impl Flow {
             self.first_ns = segment.time_ns;
         }
         self.last_ns = self.last_ns.max(segment.time_ns);
-        let before = (self.arrivals.segments, self.arrivals.copies);
+        let marked = segment.ecn == marks::CE || segment.has(flags::CWR);
+        let before = if marked { self.arrivals.counted() } else { (0, 0) };
         self.arrivals.on_data(&passing, &mut self.sender, sink);
-        if segment.ecn == marks::CE || segment.has(flags::CWR) {
+        if marked {
             self.on_marked(passing, segment, before, sink);
         }
     }
@@ -172,12 +173,12 @@ impl Flow {
     pub fn on_marked(&mut self, passing: Passing, segment: &Segment, before: (u64, u64), sink: &mut dyn Sink) {
         let (range, state) = ((passing.left, passing.right), self.sender.state());
         let (time_ns, frame) = (passing.time_ns, passing.frame);
-        let count = (self.arrivals.segments - before.0) as u32;
+        let count = (self.arrivals.counted().0 - before.0) as u32;
         let marks = &mut self.sender.marks;
         if segment.ecn == marks::CE && count > 0 {
             marks.on_ce(time_ns, frame, range, count, state, sink);
         }
-        if self.arrivals.copies == before.1 {
+        if self.arrivals.counted().1 == before.1 {
             marks.on_data(time_ns, frame, range, marks::ace(segment.flags), state, sink);
         }
     }

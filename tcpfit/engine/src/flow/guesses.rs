@@ -59,8 +59,8 @@ impl Sender {
     /// episode at the third duplicate ACK (RFC 5681, 3.2), others as late as can be.
     pub fn fast_retransmit_ns(&self, until_ns: i64) -> i64 {
         let asked = self.phase == Phase::Open && self.duplicate_acks >= DUPTHRESH;
-        if asked && self.third_ns > self.last_sent_ns {
-            self.third_ns.min(until_ns)
+        if asked && self.duplicates.third_ns > self.last_sent_ns {
+            self.duplicates.third_ns.min(until_ns)
         } else {
             until_ns
         }

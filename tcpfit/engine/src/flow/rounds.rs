@@ -120,7 +120,6 @@ impl Round {
 #[derive(Clone, Debug)]
 pub struct Rounds {
     flow: u32,
-    next: u32,
     /// The round under way; `end` is the sequence number whose ACK ends it.
     current: Option<(Round, u64)>,
     rtt_sum: f64,
@@ -130,15 +129,15 @@ pub struct Rounds {
     window: Window,
     ended: Window,
     bounds: Bounds,
-    pub limited: u64,
-    pub count: u64,
+    /// Rounds that are over, and those of them in which the advertised window was the limit.
+    pub count: u32,
+    pub limited: u32,
 }
 
 impl Rounds {
     pub fn new(flow: u32) -> Self {
         Self {
             flow,
-            next: 0,
             current: None,
             rtt_sum: 0.0,
             rtt_count: 0,
@@ -152,11 +151,10 @@ impl Rounds {
     }
 
     /// `segments` were sent; a round begins if none is under way and ends when `nxt` is acknowledged.
-    #[inline]
+    #[inline(always)]
     pub fn sent(&mut self, time_ns: i64, segments: u32, again: bool, nxt: u64, flight: f64) {
         if self.current.is_none() {
-            self.next += 1;
-            self.current = Some((Round::begin(self.next - 1, time_ns), nxt));
+            self.current = Some((Round::begin(self.count, time_ns), nxt));
             self.window = Window::default();
         }
         if let Some((row, _)) = &mut self.current {
@@ -169,7 +167,7 @@ impl Rounds {
     }
 
     /// New data brought the flight to `flight`: the window is no smaller.
-    #[inline]
+    #[inline(always)]
     pub fn window_reached(&mut self, flight: f64) {
         if flight > self.window.low {
             self.window.low = flight;
@@ -253,7 +251,7 @@ impl Rounds {
         }
         self.ended = window;
         row.limited = row.flight + LIMIT_MARGIN >= row.rwnd;
-        self.limited += u64::from(row.limited);
+        self.limited += u32::from(row.limited);
         self.count += 1;
         if self.waiting.capacity() == 0 {
             // most flows never have more of them waiting

@@ -8,7 +8,7 @@ use crate::events::cause::{Episodes, DUPTHRESH};
 use crate::events::fate::{least_ns, Fates};
 use crate::events::marks::{Echo, Marks, State};
 use crate::events::reordering::Reordering;
-use crate::flow::rare::Rare;
+use crate::flow::rare::{Blank, Rare};
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
 use crate::flow::scoreboard::{segments, Covered, Scoreboard, Transmission, Unit};
@@ -129,19 +129,14 @@ pub struct Sender {
     pub sacked: u32,
     /// Since the left edge moved (RFC 5681, 2).
     pub duplicate_acks: u32,
-    /// Flight when the first of these came: what the sender had outstanding before it knew of a hole.
-    pub undisturbed_flight: f64,
+    pub duplicates: Rare<Duplicates>,
     /// Flight just before the last ACK that moved the left edge in phase open, while it is not known whether it let
     /// anything go; and whether the receiver's window had room.
     held_back: Option<(f64, bool)>,
-    /// When the first of these came, of those without a resend outstanding.
-    pub first_duplicate_ns: i64,
     /// Highest byte that SACK reported of data sent once.
     pub heard: u64,
     /// Mean time from an ACK to what it let go; 0 while none was seen.
     response_ns: i64,
-    /// When the last third duplicate ACK came.
-    pub third_ns: i64,
     /// What SACK blocks have covered above the left edge.
     pub covered: Option<Box<Covered>>,
     /// More was outstanding than is followed.
@@ -151,9 +146,6 @@ pub struct Sender {
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
     /// when all holes are filled came from copies of data that had arrived before.
     pub unexplained_acks: u32,
-    /// Highest byte sent at the last duplicate ACK: nothing above it was held then.
-    held_to: u64,
-    pub held_ns: i64,
     pub last_ack_ns: i64,
     pub last_advance_ns: i64,
     pub last_sent_ns: i64,
@@ -171,11 +163,41 @@ pub struct Sender {
     clock_ns: i64,
 }
 
+/// What duplicate ACKs have shown.
+#[derive(Clone, Debug)]
+pub struct Duplicates {
+    /// All so far.
+    pub count: u64,
+    /// Flight when the first since the left edge moved came: what the sender had outstanding before it knew of a hole.
+    pub undisturbed_flight: f64,
+    /// When that came, without a resend outstanding.
+    pub first_ns: i64,
+    /// When the last third one came.
+    pub third_ns: i64,
+    /// Highest byte sent at the last unexplained one: nothing above it was held then.
+    held_to: u64,
+    pub held_ns: i64,
+}
+
+impl Blank for Duplicates {
+    const BLANK: &'static Self = &Self {
+        count: 0,
+        undisturbed_flight: 0.0,
+        first_ns: 0,
+        third_ns: i64::MIN / 2,
+        held_to: 0,
+        held_ns: i64::MIN / 2,
+    };
+
+    fn new(_flow: u32) -> Self {
+        Self::BLANK.clone()
+    }
+}
+
 /// Counters that need no hindsight.
 #[derive(Clone, Debug, Default)]
 pub struct Totals {
     pub acks: u64,
-    pub duplicate_acks: u64,
     pub acked_bytes: u64,
     pub busy_s: f64,
     /// Busy time since the first sample of the round trip.
@@ -205,18 +227,14 @@ impl Sender {
             outstanding: 0,
             sacked: 0,
             duplicate_acks: 0,
-            undisturbed_flight: 0.0,
+            duplicates: Rare::new(flow),
             held_back: None,
-            first_duplicate_ns: 0,
             heard: start,
             response_ns: 0,
-            third_ns: i64::MIN / 2,
             covered: None,
             overfull: false,
             last_sack: None,
             unexplained_acks: 0,
-            held_to: 0,
-            held_ns: i64::MIN / 2,
             last_ack_ns: i64::MIN / 2,
             last_advance_ns: i64::MIN / 2,
             last_sent_ns: i64::MIN / 2,
@@ -282,7 +300,7 @@ impl Sender {
 
     /// Before new data up to `right` go out: nothing that is integrated changes with them, unless they are the first
     /// outstanding or fill the window. Most of the time of a flow is integrated at its ACKs.
-    #[inline]
+    #[inline(always)]
     fn tick_at_new_data(&mut self, time_ns: i64, right: u64) {
         let fills = |window: u32| !self.one_way && self.una + u64::from(window) < right + u64::from(self.smss);
         if self.outstanding == 0 || self.window.is_some_and(fills) {
@@ -322,7 +340,7 @@ impl Sender {
             .is_some_and(|window| !self.one_way && self.una + u64::from(window) < self.nxt + u64::from(self.smss))
     }
 
-    #[inline]
+    #[inline(always)]
     fn transmission(&self, sent: &Sent, cause: Reason, flight: f64) -> Transmission {
         Transmission {
             time_ns: sent.time_ns,
@@ -337,8 +355,14 @@ impl Sender {
     }
 
     /// New data: `sent.left` is `nxt`.
-    #[inline]
+    #[inline(never)]
     pub fn send_new(&mut self, sent: &Sent) {
+        self.send_next(sent);
+    }
+
+    /// The same, in line: what most segments are.
+    #[inline(always)]
+    pub fn send_next(&mut self, sent: &Sent) {
         self.tick_at_new_data(sent.time_ns, sent.right);
         self.learn_response(sent.time_ns - self.last_ack_ns);
         let count = segments(sent.right - sent.left, self.smss);
@@ -395,7 +419,7 @@ impl Sender {
 
     /// What an ACK let go had been waiting for it: before, the window was full. What comes at another time waited for the
     /// application, or was paced, and says nothing.
-    #[inline]
+    #[inline(always)]
     fn bound_window(&mut self, sent: &Sent) {
         if self.vantage != Vantage::Sender {
             return;
@@ -504,15 +528,15 @@ impl Sender {
             let outstanding = !self.board.units.is_empty();
             if outstanding && (self.sacked > sacked_before || (same_window && !self.sack)) {
                 if self.duplicate_acks == 0 {
-                    self.undisturbed_flight = flight_before;
+                    self.duplicates.undisturbed_flight = flight_before;
                     if self.phase == Phase::Open {
-                        self.first_duplicate_ns = ack.time_ns;
+                        self.duplicates.first_ns = ack.time_ns;
                     }
                 }
                 self.duplicate_acks += 1;
-                self.totals.duplicate_acks += 1;
+                self.duplicates.count += 1;
                 if self.duplicate_acks == DUPTHRESH {
-                    self.third_ns = ack.time_ns;
+                    self.duplicates.third_ns = ack.time_ns;
                 }
             }
             // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
@@ -521,8 +545,8 @@ impl Sender {
             let mut answer = || self.fates.expects_answers() && self.fates.is_answer(now_ns, srtt_s);
             if !update && !self.sack && !answer() {
                 self.unexplained_acks += 1;
-                self.held_to = self.nxt;
-                self.held_ns = ack.time_ns;
+                self.duplicates.held_to = self.nxt;
+                self.duplicates.held_ns = ack.time_ns;
             }
         }
         if !self.sack && self.fates.epoch_open() {
@@ -748,7 +772,7 @@ impl Sender {
             }
             // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
             let least_ns = least_ns(self.rtt.min_s);
-            if !head && unit.time_ns + least_ns <= self.held_ns {
+            if !head && unit.time_ns + least_ns <= self.duplicates.held_ns {
                 held = held.saturating_sub(count);
             }
         }
@@ -768,7 +792,7 @@ impl Sender {
     /// of data that had arrived (RFC 5681, 4.2: those are acknowledged at once), so as many resends were not needed.
     fn close_epoch(&mut self, now_ns: i64) {
         let quiet_ns = self.fates.last_resend_ns + (self.rtt.srtt_s * EPOCH_ROUND_TRIPS * 1e9) as i64;
-        let explained = self.una >= self.held_to && !self.fates.resend_outstanding(self.una);
+        let explained = self.una >= self.duplicates.held_to && !self.fates.resend_outstanding(self.una);
         if self.phase == Phase::Open && explained && now_ns > quiet_ns {
             self.fates.close_epoch(self.unexplained_acks, self.smss);
             self.unexplained_acks = 0;
@@ -847,7 +871,7 @@ impl Sender {
     }
 
     /// How soon the host sends what an ACK lets go: mean of the answers that come within the tolerance.
-    #[inline]
+    #[inline(always)]
     fn learn_response(&mut self, took_ns: i64) {
         // the floor of the tolerance is the host's own business, and spares most the product
         if (0..CLOCK_FLOOR_NS).contains(&took_ns) || (0..self.clock_tolerance_ns()).contains(&took_ns) {

@@ -80,12 +80,12 @@ impl Connection {
             early_acks: (flow.early().segments, flow.early().longest_ns),
             closed: self.closed(),
             data_segments: arrivals.segments,
-            sent_segments: arrivals.segments - arrivals.network_copies + fates.lost_upstream,
+            sent_segments: arrivals.segments - arrivals.counts().network_copies + fates.lost_upstream,
             data_bytes: arrivals.bytes,
             unique_bytes: arrivals.unique_bytes,
             acked_bytes: totals.acked_bytes,
-            retransmitted_segments: arrivals.resent_segments,
-            retransmitted_bytes: arrivals.resent_bytes,
+            retransmitted_segments: arrivals.counts().resent_segments,
+            retransmitted_bytes: arrivals.counts().resent_bytes,
             lost_segments: lost,
             lost_low: lost.saturating_sub(fates.doubtful + fates.unproven),
             lost_high: lost + sender.reordering.doubtful_losses,
@@ -99,7 +99,7 @@ impl Connection {
             reordered_segments: sender.reordering.segments,
             reordered_low: sender.reordering.segments - sender.reordering.doubtful,
             reordered_high: sender.reordering.segments + fates.doubtful,
-            duplicated_segments: arrivals.copies,
+            duplicated_segments: arrivals.counts().copies,
             zero_window_episodes: flow.windows.zero_count,
             ce_segments: marks.seen().ce_segments,
             ece_acks: marks.feedback.map(|_| marks.seen().ece_acks),
@@ -112,7 +112,7 @@ impl Connection {
             cwr_segments: marks.feedback.map(|_| marks.seen().cwr_segments),
             missing_segments: fates.missing,
             acks: totals.acks,
-            duplicate_acks: totals.duplicate_acks,
+            duplicate_acks: sender.duplicates.count,
             rtt_samples: rtt.samples,
             rtt_mean_s: rtt.mean_s().map(|mean| {
                 if totals.measured_s > 0.0 {
@@ -131,7 +131,7 @@ impl Connection {
             limited_share: if sender.one_way {
                 f64::NAN
             } else {
-                sender.rounds.limited as f64 / sender.rounds.count.max(1) as f64
+                f64::from(sender.rounds.limited) / f64::from(sender.rounds.count.max(1))
             },
             busy_s: if sender.one_way { f64::NAN } else { totals.busy_s },
         }
