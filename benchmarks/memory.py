@@ -43,7 +43,7 @@ MiB above what Python and its libraries take before the call ({start_up} MiB her
 
 - *At the last packet*: the flows that are followed, and the tables of those that are over.
 - *Peak*: the most at any time up to the end of the call. The flows that were open become rows.
-- *In polars*: the most with the tables as data frames; some 9 MiB of it are polars' code, which is loaded then.
+- *In polars*: the most with the tables as data frames; some 3 MiB of it are polars' code, which is loaded then.
 - *Tables*: what the data frames say of their size, columns that share memory counted each.
 """
 
@@ -69,8 +69,9 @@ TAIL = """
 
 - An open connection takes what the flow's state needs, however many packets it has had, and 56 bytes a segment that is
   outstanding. The ring of these has room for a power of two; what a window has never filled is not touched.
-- A row of the flows' table takes some 420 bytes, of the rounds' and events' 100 to 130. Columns that are alike over
-  1,024 flows, such as those that are nothing but zeros, are kept once.
+- A row of the flows' table takes some 420 bytes in polars, of the rounds' and events' 100 to 130. Over 2,048 flows,
+  columns that are alike are kept once, and so are those that are as they were in the flows before, such as nothing but
+  zeros. Until a table is asked for, its numbers take as few bytes as they need: about half.
 - A flow's rows become columns as it goes, some thousand at a time; they are sorted a column at a time at the end.
 - A connection that has closed stays for a second, or ten, of the capture's time, and its name for ten.
 

@@ -23,5 +23,6 @@ def frames(result: Result) -> dict[str, pl.DataFrame]:
 
 def frame(stream: ArrowStream, name: str) -> pl.DataFrame:
     """The table of that name, or a piece of it, with exactly the dtypes of `tcpfit.schema`."""
+    frame, schema = pl.DataFrame(stream), polars_schema(name)
     # the engine gives Enums in the form of polars 2; the cast keeps the promise for other versions
-    return pl.DataFrame(stream).cast(polars_schema(name))
+    return frame if frame.schema == schema else frame.cast(schema)

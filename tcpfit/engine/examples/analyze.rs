@@ -6,21 +6,19 @@ use std::time::{Duration, Instant};
 
 use tcpfit_engine::analysis::{Analysis, Selection};
 use tcpfit_engine::capture::{Capture, CaptureError};
-use tcpfit_engine::decode::Decoder;
+use tcpfit_engine::decode::{Decoder, SkipCounts};
 use tcpfit_engine::flow::Settings;
-use tcpfit_engine::segment::Segment;
 use tcpfit_engine::tables::Tables;
+
+/// Packets that are read at a time.
+const PACKETS: u64 = 1024;
 
 /// Packets and tables of one pass.
 fn pass(path: &str) -> Result<(u64, Tables), CaptureError> {
     let mut capture = Capture::open(path)?;
     let mut analysis = Analysis::new(Selection::default(), Settings::default(), false);
-    let (mut decoder, mut segment) = (Decoder::default(), Segment::default());
-    while let Some(packet) = capture.next()? {
-        if decoder.decode_into(&packet, &mut segment).is_ok() {
-            analysis.push(&segment);
-        }
-    }
+    let (mut decoder, mut skipped) = (Decoder::default(), SkipCounts::default());
+    while analysis.read(&mut capture, &mut decoder, &mut skipped, PACKETS)? {}
     Ok((capture.info().packets, analysis.finish()))
 }
 

@@ -14,10 +14,11 @@ use tcpfit_engine::segment::{flags, Direction, Options, Segment, V4_MAPPED};
 /// Packets of one input: a small compressed file may hold any number.
 const MOST: u64 = 100_000;
 
-fn analysis() -> Analysis {
+fn analysis(packed_from: usize) -> Analysis {
     // few, so that the bound is reached
     let settings = Settings {
         max_flows: 16,
+        packed_from,
         ..Settings::default()
     };
     Analysis::new(Selection::default(), settings, true)
@@ -28,7 +29,7 @@ pub fn capture(data: &[u8]) {
     let Ok(mut capture) = Capture::from_reader(Cursor::new(data.to_vec())) else {
         return;
     };
-    let (mut analysis, mut decoder, mut segment) = (analysis(), Decoder::default(), Segment::default());
+    let (mut analysis, mut decoder, mut segment) = (analysis(0), Decoder::default(), Segment::default());
     let mut seen = 0;
     while let Ok(Some(packet)) = capture.next() {
         seen += 1;
@@ -147,9 +148,30 @@ struct End {
 }
 
 /// A conversation that begins well: bytes say what happens next, and sometimes what a header has instead of what is right.
+/// Connections that are kept packed are followed as others are.
 pub fn conversation(data: &[u8]) {
+    let segments = segments(data);
+    let [packed, whole] = [0, usize::MAX].map(|packed_from| {
+        let mut analysis = analysis(packed_from);
+        segments.iter().for_each(|segment| analysis.push(segment));
+        analysis.finish()
+    });
+    for (packed, whole) in [
+        (packed.flows, whole.flows),
+        (packed.events, whole.events),
+        (packed.rounds, whole.rounds),
+    ] {
+        assert_eq!(
+            packed.batches().collect::<Vec<_>>(),
+            whole.batches().collect::<Vec<_>>()
+        );
+    }
+    assert_eq!(packed.warnings, whole.warnings);
+}
+
+fn segments(data: &[u8]) -> Vec<Segment> {
     let mut script = Script(data);
-    let mut analysis = analysis();
+    let mut segments = Vec::new();
     let size = 1 + u32::from(script.byte()) * 8;
     let mode = script.byte();
     let mut time_ns = 1_700_000_000_000_000_000;
@@ -252,9 +274,9 @@ pub fn conversation(data: &[u8]) {
             segment.options.timestamps = segment.options.timestamps.or(Some(((time_ns / 1_000_000) as u32, 7)));
         }
         ends[from].id = this.id.wrapping_add(1);
-        analysis.push(&segment);
+        segments.push(segment);
     }
-    analysis.finish();
+    segments
 }
 
 fn template(from: usize, mode: u8, size: u32, this: End) -> Segment {

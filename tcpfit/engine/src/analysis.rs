@@ -1,5 +1,7 @@
 //! One run: selected segments go through the tracker into the tables. The same for every reader.
 
+use crate::capture::{Capture, CaptureError};
+use crate::decode::{Decoder, SkipCounts};
 use crate::filter::Filter;
 use crate::flow::{Settings, Tracker};
 use crate::segment::Segment;
@@ -55,9 +57,40 @@ impl Analysis {
         self.start_ns.get_or_insert(time_ns);
     }
 
+    /// Reads the capture's next packets, `most` at most; false at its end. All of a packet's way begins here: reading,
+    /// decoding and following it are compiled into one loop.
+    #[inline(never)]
+    pub fn read(
+        &mut self,
+        capture: &mut Capture,
+        decoder: &mut Decoder,
+        skipped: &mut SkipCounts,
+        most: u64,
+    ) -> Result<bool, CaptureError> {
+        let mut segment = Segment::default();
+        for _ in 0..most {
+            let Some(packet) = capture.next()? else {
+                return Ok(false);
+            };
+            if packet.frame == 1 {
+                self.starts_at(packet.time_ns);
+            }
+            match decoder.decode_into(&packet, &mut segment) {
+                Ok(()) => self.take(&segment),
+                Err(skip) => skipped.add(skip),
+            }
+        }
+        Ok(true)
+    }
+
     /// Takes the capture's next segment.
-    #[inline]
+    #[inline(never)] // `read` has a copy of its own
     pub fn push(&mut self, segment: &Segment) {
+        self.take(segment);
+    }
+
+    #[inline(always)]
+    fn take(&mut self, segment: &Segment) {
         if !self.everything {
             let start = *self.start_ns.get_or_insert(segment.time_ns);
             if !self.selection.admits(segment, segment.time_ns.saturating_sub(start)) {

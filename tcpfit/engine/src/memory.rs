@@ -14,8 +14,8 @@ mod tests {
     #[test]
     #[cfg(target_os = "linux")]
     fn memory_that_is_used_is_counted() {
-        let before = super::resident();
-        let used = vec![1u8; 64 << 20];
-        assert!(super::resident() >= before + (60 << 20), "{}", used.len());
+        // more than all other tests together, which come and go meanwhile
+        let used = vec![1u8; 256 << 20];
+        assert!(super::resident() >= 256 << 20, "{}", used.len());
     }
 }

@@ -19,7 +19,6 @@ use crate::filter::Filter;
 use crate::flow::{Settings, MAX_FLOWS};
 use crate::memory;
 use crate::rows::Vantage;
-use crate::segment::Segment;
 use crate::tables::{read_segments, Table, Tables};
 
 mod exceptions {
@@ -53,8 +52,7 @@ impl ArrowStream {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // the protocol allows to leave the request aside
         drop(requested_schema);
-        let batches: Vec<_> = self.0.batches.iter().cloned().map(Ok).collect();
-        let reader = RecordBatchIterator::new(batches, self.0.schema.clone());
+        let reader = RecordBatchIterator::new(self.0.batches().map(Ok), self.0.schema.clone());
         PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
     }
 
@@ -146,24 +144,13 @@ fn read_capture(
     };
     let mut capture = Capture::open_interruptible(path, interrupt(raised.clone())).map_err(failed)?;
     let (mut decoder, mut skipped) = (Decoder::default(), SkipCounts::default());
-    let mut segment = Segment::default();
     let mut looked = Instant::now();
     let mut warnings = Vec::new();
-    loop {
-        let Some(packet) = capture.next().map_err(failed)? else {
-            break;
-        };
-        let frame = packet.frame;
-        if packet.frame == 1 {
-            analysis.starts_at(packet.time_ns);
-        }
-        match decoder.decode_into(&packet, &mut segment) {
-            Ok(()) => analysis.push(&segment),
-            Err(skip) => skipped.add(skip),
-        }
-        if frame % PACKETS_A_LOOK != 0 {
-            continue;
-        }
+    while analysis
+        .read(&mut capture, &mut decoder, &mut skipped, PACKETS_A_LOOK)
+        .map_err(failed)?
+    {
+        let frame = capture.info().packets;
         if let Some(pieces) = pieces {
             hand_out(&mut analysis, pieces)?;
         }
@@ -340,8 +327,12 @@ fn new_analysis(
         to_ns: to_s.map(|seconds| nanoseconds("to_s", seconds)).transpose()?,
     };
     let max_flows = max_flows.map(|most| at_least_1("max_flows", most)).transpose()?;
-    let max_flows = max_flows.map_or(MAX_FLOWS, |most| most as usize);
-    Ok(Analysis::new(selection, Settings { vantage, max_flows }, segments))
+    let settings = Settings {
+        vantage,
+        max_flows: max_flows.map_or(MAX_FLOWS, |most| most as usize),
+        ..Settings::default()
+    };
+    Ok(Analysis::new(selection, settings, segments))
 }
 
 fn at_least_1(name: &str, value: i64) -> PyResult<u64> {

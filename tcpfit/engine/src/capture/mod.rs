@@ -151,7 +151,7 @@ impl Capture {
     }
 
     /// The next packet, `None` at the end. Damage ends the capture with a warning; only the interrupt hook makes an error.
-    #[inline]
+    #[inline(always)]
     #[allow(clippy::should_implement_trait)] // it lends, which Iterator cannot
     pub fn next(&mut self) -> Result<Option<Packet<'_>>, CaptureError> {
         let record = loop {

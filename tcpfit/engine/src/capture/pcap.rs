@@ -131,7 +131,7 @@ impl Pcap {
     }
 
     /// The next record, if all of it is at hand.
-    #[inline]
+    #[inline(always)]
     pub fn record(&self, block: &mut Block) -> Option<Record> {
         let header = self.header;
         let bytes = block.at_hand();

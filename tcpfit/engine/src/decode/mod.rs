@@ -164,7 +164,7 @@ pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
 
 /// As `decode`, into a segment that is used again: moving one just written costs as much as decoding it, for the
 /// processor cannot forward many small stores to the wide loads of a copy. After `Err` the segment is meaningless.
-#[inline]
+#[inline(always)]
 pub fn decode_into(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
     if plain::segment(packet, segment) {
         return Ok(());

@@ -23,33 +23,41 @@ pub struct Waiting {
 /// The last `LENGTH` segments, the oldest first.
 #[derive(Default)]
 pub struct Ahead {
-    ring: Box<[Waiting; LENGTH]>,
+    /// Empty before the first.
+    ring: Vec<Waiting>,
     /// Segments that ever came, and those of them that still wait.
     count: usize,
     waiting: usize,
 }
 
 impl Ahead {
-    /// Lets a segment wait; gives out the oldest where there is no room for both.
     #[inline]
-    pub fn push(&mut self, segment: &Segment, hash: u32) -> Option<Waiting> {
-        let oldest = if self.waiting == LENGTH { self.pop() } else { None };
-        self.ring[self.count % LENGTH] = Waiting {
-            segment: *segment,
-            hash,
-            slot: 0,
-        };
-        self.count = self.count.wrapping_add(1);
-        self.waiting += 1;
-        oldest
+    pub fn waits(&self) -> bool {
+        self.waiting > 0
     }
 
-    /// The oldest.
     #[inline]
-    pub fn pop(&mut self) -> Option<Waiting> {
-        let oldest = self.back(self.waiting.wrapping_sub(1)).copied();
-        self.waiting = self.waiting.saturating_sub(1);
-        oldest
+    pub fn is_full(&self) -> bool {
+        self.waiting == LENGTH
+    }
+
+    /// Lets a segment wait, in the place of the oldest where it is full.
+    #[inline]
+    pub fn push(&mut self, segment: &Segment, hash: u32) {
+        if self.ring.is_empty() {
+            self.ring = vec![Waiting::default(); LENGTH];
+        }
+        let place = &mut self.ring[self.count % LENGTH];
+        (place.segment, place.hash, place.slot) = (*segment, hash, 0);
+        self.count = self.count.wrapping_add(1);
+        self.waiting = LENGTH.min(self.waiting + 1);
+    }
+
+    /// The oldest, which waits no longer.
+    #[inline]
+    pub fn pop(&mut self) -> Option<&Waiting> {
+        self.waiting = self.waiting.checked_sub(1)?;
+        Some(&self.ring[self.count.wrapping_sub(1 + self.waiting) % LENGTH])
     }
 
     /// The segment that came `n` before the newest, while it waits.
@@ -74,10 +82,13 @@ mod tests {
                     frame,
                     ..Segment::default()
                 };
-                given.extend(ahead.push(&segment, 0));
+                if ahead.is_full() {
+                    given.extend(ahead.pop().copied());
+                }
+                ahead.push(&segment, 0);
                 assert_eq!(Some(frame), ahead.back(0).map(|newest| newest.segment.frame));
             }
-            given.extend(std::iter::from_fn(|| ahead.pop()));
+            given.extend(std::iter::from_fn(|| ahead.pop().copied()));
             assert!(ahead.pop().is_none() && ahead.back(0).is_none());
         }
         let frames: Vec<u64> = given.iter().map(|waiting| waiting.segment.frame).collect();

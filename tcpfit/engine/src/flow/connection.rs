@@ -5,6 +5,7 @@ use crate::flow::ack_delay::AckDelay;
 use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, CAPTURE_COPY_NS};
 use crate::flow::direction::{smss_of, Flow};
+use crate::flow::listing::Listing;
 use crate::flow::rare::Rare;
 use crate::flow::sender::Sender;
 use crate::flow::sequence::Unwrap;
@@ -35,19 +36,14 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    fn next(&mut self) -> u32 {
+    pub fn take(&mut self) -> u32 {
         self.next_flow += 1;
         self.next_flow - 1
     }
 }
 
-/// Address and port.
-pub type Name = (Address, u16);
-
 #[derive(Default)]
 struct End {
-    address: Address,
-    port: u16,
     unwrap: Option<Unwrap>,
     syn: Option<Syn>,
     /// Sequence number after its FIN, and whether the other end has acknowledged it.
@@ -69,8 +65,7 @@ struct End {
     /// ACKs of the end's data, while no packet of the end is in the capture.
     trail: Option<Box<AckTrail>>,
     /// Least and largest window advertised after the handshake, in bytes as sent.
-    window: Option<(u16, u16)>,
-    ce: bool,
+    windows: Windows,
     /// Other connections of the host have shown that its identifications count a connection's packets.
     counts: bool,
     /// One counter of identifications serves all connections of the host.
@@ -80,13 +75,6 @@ struct End {
 }
 
 impl End {
-    /// 0 if that is its name. In words, as addresses are written, for the processor to have them at once.
-    #[inline]
-    fn differs(&self, (address, port): Name) -> u64 {
-        let bits = u128::from_ne_bytes(self.address) ^ u128::from_ne_bytes(address);
-        bits as u64 | (bits >> 64) as u64 | u64::from(self.port ^ port)
-    }
-
     /// Remembers the identification of a packet before the flow begins: the counter runs through the handshake.
     fn before_data(&mut self, segment: &Segment) {
         if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
@@ -95,8 +83,35 @@ impl End {
     }
 }
 
+/// The least and the largest of the windows; of none the least is the larger.
+#[derive(Clone, Copy)]
+struct Windows {
+    least: u16,
+    most: u16,
+}
+
+impl Default for Windows {
+    fn default() -> Self {
+        Self {
+            least: u16::MAX,
+            most: 0,
+        }
+    }
+}
+
+impl Windows {
+    #[inline]
+    fn add(&mut self, window: u16) {
+        (self.least, self.most) = (self.least.min(window), self.most.max(window));
+    }
+
+    fn range(self) -> Option<(u16, u16)> {
+        (self.least <= self.most).then_some((self.least, self.most))
+    }
+}
+
 /// What tells a packet from its copy by a mirror port.
-#[derive(Clone, Copy, Default, PartialEq)]
+#[derive(Clone, Copy, Default)]
 struct LastPacket {
     time_ns: i64,
     ip_id: u16,
@@ -107,6 +122,7 @@ struct LastPacket {
 impl LastPacket {
     /// The capture has taken the same packet twice. Without an identification an answer to each of two segments looks
     /// the same as a copy.
+    #[inline]
     fn is_copied_by(&mut self, segment: &Segment) -> bool {
         let this = Self {
             time_ns: segment.time_ns,
@@ -115,11 +131,10 @@ impl LastPacket {
             ttl: segment.ttl,
         };
         let last = std::mem::replace(self, this);
-        let same = Self {
-            time_ns: this.time_ns,
-            ..last
-        } == this;
-        same && this.ip_id != 0 && (0..CAPTURE_COPY_NS).contains(&(this.time_ns - last.time_ns))
+        this.ip_id == last.ip_id
+            && this.ip_id != 0
+            && (this.checksum, this.ttl) == (last.checksum, last.ttl)
+            && (0..CAPTURE_COPY_NS).contains(&(this.time_ns - last.time_ns))
     }
 }
 
@@ -135,12 +150,7 @@ struct Syn {
 }
 
 pub struct Connection {
-    pub number: u32,
-    /// Numbers of the hosts at the ends, in the owner's table.
-    pub hosts: [Option<u32>; 2],
-    /// Identity of what is around the packets, and another of the direction that came second.
-    pub around: u32,
-    pub alias: Option<u32>,
+    pub listing: Listing,
     ends: [End; 2],
     /// Shift of the window field that each end sends, where the SYNs leave no other.
     shifts: [Option<u8>; 2],
@@ -149,64 +159,31 @@ pub struct Connection {
     synack_seen: bool,
     position: Option<Position>,
     held_back: Vec<Segment>,
-    pub last_ns: i64,
     reset: bool,
-    /// It has closed, and its owner keeps it for late packets.
-    pub lingers: bool,
-    /// It is over, and its owner keeps it for a short time only.
-    pub ends_soon: bool,
 }
 
 impl Connection {
-    pub fn new(number: u32, first: &Segment) -> Self {
-        let end = |address, port| End {
-            address,
-            port,
+    /// A connection without packets. `counts`: the end's host has shown on other connections that its
+    /// identifications count a connection's packets.
+    pub fn new(listing: Listing, counts: [bool; 2]) -> Self {
+        let end = |counts| End {
+            counts,
             ..End::default()
         };
         Self {
-            number,
-            hosts: [None, None],
-            around: first.around,
-            alias: None,
-            ends: [end(first.src, first.sport), end(first.dst, first.dport)],
+            listing,
+            ends: counts.map(end),
             shifts: [None, None],
             client: None,
             synack_seen: false,
             position: None,
             held_back: Vec::new(),
-            last_ns: first.time_ns,
             reset: false,
-            lingers: false,
-            ends_soon: false,
         }
     }
 
-    /// The end that sent a segment of this connection.
-    #[inline]
-    pub fn end_of(&self, segment: &Segment) -> usize {
-        usize::from(self.ends[0].differs((segment.src, segment.sport)) != 0)
-    }
-
-    /// The end that sent the segment, if it is between the connection's two ends, in the same VLANs and tunnels.
-    #[inline]
-    pub fn sender(&self, segment: &Segment) -> Option<usize> {
-        let inside = segment.around == self.around || self.alias == Some(segment.around);
-        self.between(segment).filter(|_| inside)
-    }
-
-    #[inline]
-    fn between(&self, segment: &Segment) -> Option<usize> {
-        // no branch on the direction: nobody can predict it
-        let from = self.end_of(segment);
-        let src = self.ends[from].differs((segment.src, segment.sport));
-        let differs = src | self.ends[1 - from].differs((segment.dst, segment.dport));
-        (differs == 0).then_some(from)
-    }
-
     /// The connection has closed: few packets will come, if any, so that what it holds in reserve is given back.
-    pub fn linger(&mut self) {
-        self.lingers = true;
+    pub fn shrink(&mut self) {
         for flow in self.ends.iter_mut().filter_map(|end| end.direction.as_mut()) {
             flow.sender.shrink();
         }
@@ -215,20 +192,10 @@ impl Connection {
     /// Asks for the flow that the segment is of or, if it has no data, acknowledges.
     #[inline]
     pub fn prefetch(&self, segment: &Segment) {
-        let end = self.end_of(segment) ^ usize::from(segment.payload == 0);
+        let end = self.listing.end_of(segment) ^ usize::from(segment.payload == 0);
         if let Some(flow) = &self.ends[end].direction {
             prefetch(&**flow);
         }
-    }
-
-    /// Address and port of each end.
-    pub fn names(&self) -> [Name; 2] {
-        [0, 1].map(|end: usize| (self.ends[end].address, self.ends[end].port))
-    }
-
-    /// Identities of what is around its packets, twice the same where there is one.
-    pub fn arounds(&self) -> [u32; 2] {
-        [self.around, self.alias.unwrap_or(self.around)]
     }
 
     /// Initial sequence number of each end, as far as known.
@@ -244,7 +211,8 @@ impl Connection {
 
     /// The end that sent the segment, if nothing of it is in the capture yet.
     pub fn lacks(&self, segment: &Segment) -> Option<usize> {
-        let end = self.between(segment).filter(|_| self.alias.is_none())?;
+        let one_way = self.listing.arounds[0] == self.listing.arounds[1];
+        let end = self.listing.between(segment).filter(|_| one_way)?;
         (!self.ends[end].seen).then_some(end)
     }
 
@@ -265,17 +233,17 @@ impl Connection {
 
     /// Packets came after the reset of `closed_ns`: it was forged, or its receiver did not take it (RFC 5961, 3.2).
     pub fn outlives_reset(&self, closed_ns: i64) -> bool {
-        !self.both_finished() && self.last_ns > closed_ns
+        !self.both_finished() && self.listing.last_ns > closed_ns
     }
 
     /// The segment is a SYN that opens another connection between the same ends: another initial sequence number.
     pub fn is_reused_by(&self, segment: &Segment) -> bool {
-        let end = &self.ends[self.end_of(segment)];
+        let end = &self.ends[self.listing.end_of(segment)];
         if segment.has(flags::ACK) {
             // the SYN comes first, unless its direction is not in the capture
             let known = end.syn.is_some() && end.unwrap.is_some_and(|unwrap| unwrap.isn() != segment.seq);
             let sent = |held: &Segment| held.payload > 0 && self.is_older(held, segment);
-            return known && !self.ends[1 - self.end_of(segment)].seen && {
+            return known && !self.ends[1 - self.listing.end_of(segment)].seen && {
                 end.direction.is_some() || end.fin.is_some() || self.held_back.iter().any(sent)
             };
         }
@@ -305,11 +273,6 @@ impl Connection {
         flow.is_some_and(|flow| flow.arrivals.is_counter())
     }
 
-    /// Other connections have shown that the identifications of the host at that end count a connection's packets.
-    pub fn trust(&mut self, end: usize) {
-        self.ends[end].counts = true;
-    }
-
     /// The identifications of that end count packets of other connections too.
     pub fn share_counter(&mut self, end: usize) {
         let end = &mut self.ends[end];
@@ -324,7 +287,9 @@ impl Connection {
     /// How far the capture's clock has run ahead of the sending host's since its last packet.
     pub fn ahead_ns(&self, segment: &Segment) -> Option<i64> {
         let (tsval, _) = segment.options.timestamps?;
-        self.ends[self.end_of(segment)].stamps.ahead_ns(tsval, segment.time_ns)
+        self.ends[self.listing.end_of(segment)]
+            .stamps
+            .ahead_ns(tsval, segment.time_ns)
     }
 
     pub fn needs_hint(&self) -> bool {
@@ -333,16 +298,22 @@ impl Connection {
 
     /// Another connection has shown which host captures.
     pub fn hint(&mut self, is_local: impl Fn(&Address) -> bool) {
-        let local = [is_local(&self.ends[0].address), is_local(&self.ends[1].address)];
+        let local = self.listing.names.map(|(address, _)| is_local(&address));
         if local[0] != local[1] {
             self.position = Some(Position::at(usize::from(local[1]), 0.7));
         }
     }
 
+    /// Takes the next of the segments that came packed.
+    #[inline(never)]
+    pub fn push_packed(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.push(end, segment, numbers, sink);
+    }
+
     /// Takes the next segment, which `end` sent.
-    #[inline]
+    #[inline(always)] // where segments come from, all of the way is in one place
     pub fn push(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
-        self.last_ns = self.last_ns.max(segment.time_ns);
+        self.listing.last_ns = self.listing.last_ns.max(segment.time_ns);
         self.ends[end].seen = true;
         if let Some((tsval, _)) = segment.options.timestamps {
             self.ends[end].stamps.learn(tsval, segment.time_ns);
@@ -449,7 +420,7 @@ impl Connection {
                 return true; // a SYN-ACK sender speaking first; nothing to hold back
             }
         }
-        let silent = || self.held_back.iter().all(|held| self.end_of(held) != end);
+        let silent = || self.held_back.iter().all(|held| self.listing.end_of(held) != end);
         if segment.has(flags::RST) && self.client == Some(end) && !self.synack_seen && silent() {
             // the answer to an ACK of an earlier connection on these ports (RFC 9293, 3.5.2); the SYN will come again
             self.held_back.clear();
@@ -466,7 +437,7 @@ impl Connection {
     fn release(&mut self, numbers: &mut Numbers, sink: &mut dyn Sink) {
         let held_back = std::mem::take(&mut self.held_back);
         if self.position.is_none() {
-            self.position = Some(vantage::from_packets(&held_back, |s| self.end_of(s)));
+            self.position = Some(vantage::from_packets(&held_back, |s| self.listing.end_of(s)));
         }
         for segment in &held_back {
             self.process_held(segment, numbers, sink);
@@ -475,16 +446,15 @@ impl Connection {
 
     #[inline(never)]
     fn process_held(&mut self, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
-        self.process(self.end_of(segment), segment, numbers, sink);
+        self.process(self.listing.end_of(segment), segment, numbers, sink);
     }
 
-    #[inline]
+    #[inline(always)]
     fn process(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         if segment.has(flags::RST) {
             self.reset = true;
             return;
         }
-        self.ends[end].ce |= segment.ecn == 3;
         if segment.has(flags::ACK) && !segment.has(flags::SYN) {
             if self.ends[1 - end].fin == Some(segment.ack) {
                 self.ends[1 - end].fin_acknowledged = true;
@@ -538,7 +508,7 @@ impl Connection {
             None => smss_of(segment.payload),
         };
         let begun = self.ends[end].trail.take().and_then(|trail| trail.flow);
-        let number = begun.unwrap_or_else(|| numbers.next());
+        let number = begun.unwrap_or_else(|| numbers.take());
         let mut sender = Sender::new(number, start, smss, vantage);
         sender.sack = own.zip(peer).is_some_and(|(a, b)| a.sack_permitted && b.sack_permitted);
         sender.timestamps = timestamps;
@@ -601,10 +571,7 @@ impl Connection {
     #[inline]
     fn on_ack(&mut self, data_end: usize, segment: &Segment, sink: &mut dyn Sink) {
         let scale = self.shifts[1 - data_end];
-        let window = &mut self.ends[1 - data_end].window;
-        *window = Some(window.map_or((segment.window, segment.window), |(a, b)| {
-            (a.min(segment.window), b.max(segment.window))
-        }));
+        self.ends[1 - data_end].windows.add(segment.window);
         let end = &mut self.ends[data_end];
         if let (Some(unwrap), Some(flow)) = (&end.unwrap, &mut end.direction) {
             flow.on_ack(unwrap, segment, scale, sink);
@@ -621,7 +588,7 @@ impl Connection {
         trail.on_ack(segment, sink);
         // the one byte of a FIN is no data
         if trail.flow.is_none() && trail.acked_bytes() > 1 {
-            trail.flow = Some(numbers.next());
+            trail.flow = Some(numbers.take());
         }
     }
 

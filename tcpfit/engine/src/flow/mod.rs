@@ -9,6 +9,8 @@ pub mod direction;
 pub mod guesses;
 mod index;
 pub mod ip_id;
+pub mod listing;
+mod packed;
 pub mod rare;
 pub mod ring;
 pub mod rounds;

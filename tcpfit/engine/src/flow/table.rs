@@ -1,8 +1,10 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
 use crate::flow::ahead::{self, Ahead};
-use crate::flow::connection::{Connection, Name, Numbers};
+use crate::flow::connection::{Connection, Numbers};
 use crate::flow::index::Index;
+use crate::flow::listing::{Listing, Name};
+use crate::flow::packed::{Packed, Store};
 use crate::prefetch::prefetch;
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
@@ -27,8 +29,14 @@ const TURNS_NEEDED: u32 = 3;
 /// Hosts remembered as being, or not being, the capturing one.
 const HOSTS: usize = 65_536;
 
-/// Connections open at once beyond which segments wait for what is known of theirs: of fewer a cache of a few MB holds it.
-const MANY: usize = 2048;
+/// Connections that are looked for without the index.
+const RECENT: usize = 64;
+
+/// Connections open at once beyond which segments wait for what is known of theirs: of fewer a cache holds enough.
+const MANY: usize = 16384;
+
+/// Connections open at once beyond which new ones are kept packed: what is known of fewer is near enough.
+pub const PACKED_FROM: usize = 2048;
 
 /// Connections followed at once, unless the user says otherwise: some 250 MB where none carries data.
 pub const MAX_FLOWS: usize = 1 << 18;
@@ -42,6 +50,8 @@ pub struct Settings {
     pub vantage: Option<Vantage>,
     /// Connections followed at once; at least 1.
     pub max_flows: usize,
+    /// Connections open at once beyond which new ones are kept packed; results are the same, only memory and time are not.
+    pub packed_from: usize,
 }
 
 impl Default for Settings {
@@ -49,6 +59,7 @@ impl Default for Settings {
         Self {
             vantage: None,
             max_flows: MAX_FLOWS,
+            packed_from: PACKED_FROM,
         }
     }
 }
@@ -131,10 +142,28 @@ impl Host {
 enum Slot {
     Free,
     Live(Box<Connection>),
+    Packed(Box<Packed>),
     Past(Box<Past>),
 }
 
 impl Slot {
+    /// What the table goes by, also of a connection that is settled.
+    #[inline]
+    fn known(&self) -> Option<&Listing> {
+        match self {
+            Self::Live(connection) => Some(&connection.listing),
+            Self::Packed(packed) => Some(&packed.listing),
+            Self::Past(past) => Some(&past.listing),
+            Self::Free => None,
+        }
+    }
+
+    /// What the table goes by, of a connection that is followed.
+    #[inline]
+    fn listing(&self) -> Option<&Listing> {
+        self.known().filter(|_| !matches!(self, Self::Past(_)))
+    }
+
     #[inline]
     fn live(&self) -> Option<&Connection> {
         match self {
@@ -143,54 +172,56 @@ impl Slot {
         }
     }
 
-    #[inline]
-    fn live_mut(&mut self) -> Option<&mut Connection> {
+    /// The end that sent the segment, if nothing of it is in the capture yet.
+    fn lacks(&self, segment: &Segment) -> Option<usize> {
         match self {
-            Self::Live(connection) => Some(connection),
+            Self::Live(connection) => connection.lacks(segment),
+            Self::Packed(packed) => packed.lacks(segment),
             _ => None,
         }
     }
 
-    /// The end that sent the segment, if it is of this connection.
-    #[inline]
-    fn sender(&self, segment: &Segment) -> Option<usize> {
+    /// Some flow of it has begun.
+    fn carries_data(&self) -> bool {
         match self {
-            Self::Live(connection) => connection.sender(segment),
-            Self::Past(past) => past.sender(segment),
-            Self::Free => None,
+            Self::Live(connection) => connection.carries_data(),
+            Self::Packed(packed) => packed.carries_data(),
+            _ => false,
+        }
+    }
+
+    /// Asks for what is known of the connection.
+    #[inline]
+    fn prefetch(&self) {
+        match self {
+            Self::Live(connection) => prefetch(&**connection),
+            Self::Packed(packed) => prefetch(&**packed),
+            _ => {}
+        }
+    }
+
+    /// Asks for the part of it that the segment is for.
+    #[inline]
+    fn prefetch_for(&self, segment: &Segment, store: &Store) {
+        match self {
+            Self::Live(connection) => connection.prefetch(segment),
+            Self::Packed(packed) => packed.prefetch(store),
+            _ => {}
         }
     }
 }
 
 /// A connection that was settled, for as long as late packets could be taken for a new one.
 struct Past {
-    number: u32,
-    ends: [Name; 2],
-    arounds: [u32; 2],
+    listing: Listing,
     /// Initial sequence number of each end.
     isns: [Option<u32>; 2],
 }
 
 impl Past {
-    fn of(connection: &Connection) -> Self {
-        Self {
-            number: connection.number,
-            ends: connection.names(),
-            arounds: connection.arounds(),
-            isns: connection.isns(),
-        }
-    }
-
-    #[cold]
-    fn sender(&self, segment: &Segment) -> Option<usize> {
-        let (src, dst) = ((segment.src, segment.sport), (segment.dst, segment.dport));
-        let end = (0..2).find(|&end| self.ends[end] == src && self.ends[1 - end] == dst)?;
-        self.arounds.contains(&segment.around).then_some(end)
-    }
-
     /// The segment is a SYN that opens another connection: another initial sequence number.
     fn is_reused_by(&self, segment: &Segment) -> bool {
-        let isn = self.sender(segment).and_then(|end| self.isns[end]);
+        let isn = self.listing.sender(segment).and_then(|end| self.isns[end]);
         segment.has(flags::SYN) && !segment.has(flags::ACK) && isn != Some(segment.seq)
     }
 }
@@ -205,8 +236,10 @@ pub struct Tracker {
     live: usize,
     index: Index,
     seed: Seed,
-    /// Slot of the last segment's connection: segments come in trains.
-    latest: u32,
+    /// Where packed connections keep their segments.
+    store: Store,
+    /// Connections of the last segments, each at a place that its ports give: the next one is often of these.
+    recent: [Recent; RECENT],
     /// Closed connections, those that are over, and those that are settled: each in the order in which they are due.
     closing: VecDeque<Closing>,
     over: VecDeque<Closing>,
@@ -221,6 +254,7 @@ pub struct Tracker {
     /// Segments that are not followed yet.
     ahead: Ahead,
     max_flows: usize,
+    packed_from: usize,
     /// Connections settled to make room for others.
     crowded_out: u64,
 }
@@ -231,6 +265,13 @@ struct Closing {
     due_ns: i64,
     slot: u32,
     number: u32,
+}
+
+/// Where a connection is whose ports have that sum.
+#[derive(Clone, Copy, Default)]
+struct Recent {
+    ports: u32,
+    slot: u32,
 }
 
 /// What is known of hosts, by address; connections keep the numbers of theirs.
@@ -253,6 +294,15 @@ impl Hosts {
         self.list.push(Host::default());
         self.index.insert(address, number);
         Some(number)
+    }
+
+    /// Looks at a packet of the connection whether one counter serves several connections of the host that sent it.
+    #[inline]
+    fn shares_counter(&mut self, listing: &Listing, end: usize, segment: &Segment) -> bool {
+        match (listing.hosts[end], segment.ip_id) {
+            (Some(host), Some(id @ 1..)) => self.list[host as usize].shares_counter(listing.number, id),
+            _ => false,
+        }
     }
 
     fn get(&self, address: &Address) -> Option<&Host> {
@@ -280,7 +330,8 @@ impl Tracker {
             live: 0,
             index: Index::default(),
             seed: Seed::default(),
-            latest: 0,
+            store: Store::default(),
+            recent: [Recent::default(); RECENT],
             closing: VecDeque::new(),
             over: VecDeque::new(),
             past: VecDeque::new(),
@@ -291,12 +342,13 @@ impl Tracker {
             clock: Clock::default(),
             ahead: Ahead::default(),
             max_flows: settings.max_flows.max(1),
+            packed_from: settings.packed_from,
             crowded_out: 0,
         }
     }
 
     /// Takes the next segment of the capture.
-    #[inline]
+    #[inline(always)]
     pub fn push(&mut self, segment: &Segment, sink: &mut impl Sink) {
         match self.clock.plain_ns(segment.time_ns) {
             Some(time_ns) if time_ns == segment.time_ns => self.take(segment, sink),
@@ -306,10 +358,12 @@ impl Tracker {
     }
 
     /// Follows the segment: at once where few connections are open, whose state is near.
-    #[inline]
+    #[inline(always)]
     fn take(&mut self, segment: &Segment, sink: &mut impl Sink) {
         if self.live < MANY {
-            self.catch_up(sink);
+            if self.ahead.waits() {
+                self.catch_up(sink);
+            }
             self.follow(segment, sink);
         } else {
             self.look_ahead(segment, sink);
@@ -321,7 +375,10 @@ impl Tracker {
     fn look_ahead(&mut self, segment: &Segment, sink: &mut impl Sink) {
         let hash = self.seed.of(segment);
         self.index.prefetch(hash);
-        let oldest = self.ahead.push(segment, hash);
+        if self.ahead.is_full() {
+            self.follow_oldest(sink);
+        }
+        self.ahead.push(segment, hash);
         if let Some(waiting) = self.ahead.back(ahead::PLACE) {
             // some connection of this hash: whether it is the segment's shows when it is followed
             if let Some(slot) = self.index.find(waiting.hash, Some) {
@@ -330,27 +387,35 @@ impl Tracker {
             }
         }
         if let Some(waiting) = self.ahead.back(ahead::CONNECTION) {
-            if let Some(connection) = self.slots.get(waiting.slot as usize).and_then(Slot::live) {
-                prefetch(connection);
+            if let Some(slot) = self.slots.get(waiting.slot as usize) {
+                slot.prefetch();
             }
         }
         if let Some(waiting) = self.ahead.back(ahead::FLOW) {
-            if let Some(connection) = self.slots.get(waiting.slot as usize).and_then(Slot::live) {
-                connection.prefetch(&waiting.segment);
+            if let Some(slot) = self.slots.get(waiting.slot as usize) {
+                slot.prefetch_for(&waiting.segment, &self.store);
             }
-        }
-        if let Some(waiting) = oldest {
-            self.latest = waiting.slot;
-            self.follow(&waiting.segment, sink);
         }
     }
 
-    /// Follows what waits.
+    /// Follows the segment that has waited longest; false if there is none.
     #[inline]
-    fn catch_up(&mut self, sink: &mut impl Sink) {
-        while let Some(waiting) = self.ahead.pop() {
+    fn follow_oldest(&mut self, sink: &mut impl Sink) -> bool {
+        let mut ahead = std::mem::take(&mut self.ahead);
+        let oldest = ahead.pop();
+        if let Some(waiting) = oldest {
+            self.remember(waiting.slot, &waiting.segment);
             self.follow(&waiting.segment, sink);
         }
+        let any = oldest.is_some();
+        self.ahead = ahead;
+        any
+    }
+
+    /// Follows what waits.
+    #[cold]
+    fn catch_up(&mut self, sink: &mut impl Sink) {
+        while self.follow_oldest(sink) {}
     }
 
     /// A segment whose time cannot be taken as it is, or waits for others.
@@ -358,7 +423,7 @@ impl Tracker {
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
         self.catch_up(sink);
         let found = self.find(segment);
-        let ahead_ns = found.and_then(|(slot, _)| self.connection(slot)?.ahead_ns(segment));
+        let ahead_ns = found.and_then(|(slot, _)| self.unpacked(slot, sink)?.ahead_ns(segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
                 self.follow(&segment, sink);
@@ -394,36 +459,56 @@ impl Tracker {
         }
         let handshake = segment.has(flags::SYN);
         let (slot, end) = match self.find(segment) {
-            Some((slot, end)) if !handshake || !self.is_reused(slot, segment) => (slot, end),
+            Some((slot, end)) if !handshake || !self.is_reused(slot, end, segment, sink) => (slot, end),
             Some((slot, _)) => {
                 self.settle(slot, sink);
                 self.remove(slot);
                 (self.open(segment), 0)
             }
-            None => self.other_way(segment).unwrap_or_else(|| {
+            None => self.other_way(segment, sink).unwrap_or_else(|| {
                 if self.live >= self.max_flows {
                     self.make_room(sink);
                 }
                 (self.open(segment), 0)
             }),
         };
-        self.latest = slot;
-        let Some(connection) = self.slots[slot as usize].live_mut() else {
+        self.remember(slot, segment);
+        let place = slot as usize;
+        if matches!(self.slots[place], Slot::Packed(_)) && self.keep_packed(slot, end, segment, sink) {
+            return;
+        }
+        let Slot::Live(connection) = &mut self.slots[place] else {
             return; // late, of a connection that is settled
         };
         if !handshake && connection.needs_hint() {
             let hosts = &self.hosts;
             connection.hint(|address| hosts.get(address).is_some_and(|host| host.local > 0));
         }
-        if let (Some(number), Some(id)) = (connection.hosts[end], segment.ip_id.filter(|&id| id != 0)) {
-            if self.hosts.list[number as usize].shares_counter(connection.number, id) {
-                connection.share_counter(end);
-            }
+        if self.hosts.shares_counter(&connection.listing, end, segment) {
+            connection.share_counter(end);
         }
         connection.push(end, segment, &mut self.numbers, sink);
-        if connection.closed() && (!connection.lingers || connection.is_over() && !connection.ends_soon) {
+        let listing = &connection.listing;
+        if connection.closed() && (!listing.lingers || connection.is_over() && !listing.ends_soon) {
             self.linger(slot, now_ns);
         }
+    }
+
+    /// Adds the segment to its packed connection; false if that could not be, and is no longer packed.
+    #[inline(never)]
+    fn keep_packed(&mut self, slot: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) -> bool {
+        let place = &mut self.slots[slot as usize];
+        let Slot::Packed(packed) = place else { return false };
+        if packed.is_unusual(end, segment) {
+            unpacked(place, &mut self.store, &mut self.numbers, sink);
+            return false;
+        }
+        let shared = self.hosts.shares_counter(&packed.listing, end, segment);
+        packed.push(end, segment, shared, &mut self.numbers, &mut self.store);
+        if packed.closed() && (!packed.listing.lingers || packed.is_over() && !packed.listing.ends_soon) {
+            self.linger(slot, segment.time_ns);
+        }
+        true
     }
 
     /// What is due by the time of the capture.
@@ -439,60 +524,66 @@ impl Tracker {
     }
 
     /// The SYN opens another connection than the slot's.
-    fn is_reused(&self, slot: u32, segment: &Segment) -> bool {
+    fn is_reused(&mut self, slot: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) -> bool {
         match &self.slots[slot as usize] {
-            Slot::Live(connection) => connection.is_reused_by(segment),
+            Slot::Packed(packed) if packed.expects(end, segment) => false,
             Slot::Past(past) => past.is_reused_by(segment),
-            Slot::Free => false,
+            _ => self.unpacked(slot, sink).is_some_and(|c| c.is_reused_by(segment)),
         }
     }
 
-    /// Takes from a connection that has just closed what it shows of its hosts, and lets it wait for late packets; less
-    /// long once it is over.
+    /// The slot's connection, if it is followed; packed it is no longer.
+    fn unpacked(&mut self, slot: u32, sink: &mut dyn Sink) -> Option<&mut Connection> {
+        unpacked(&mut self.slots[slot as usize], &mut self.store, &mut self.numbers, sink)
+    }
+
+    /// Lets a connection that has just closed wait for late packets; less long once it is over.
     #[cold]
     fn linger(&mut self, slot: u32, now_ns: i64) {
-        let Some(connection) = self.slots[slot as usize].live_mut() else {
-            return;
-        };
-        if !connection.lingers {
-            connection.linger();
-            for end in 0..2 {
-                if let Some(host) = connection.hosts[end].map(|number| &mut self.hosts.list[number as usize]) {
-                    host.local += u32::from(connection.local_end() == Some(end));
-                    host.counts += u32::from(connection.counts(end));
+        let (listing, local, over) = match &mut self.slots[slot as usize] {
+            Slot::Live(connection) => {
+                if !connection.listing.lingers {
+                    connection.shrink();
                 }
+                let (local, over) = (connection.local_end(), connection.is_over());
+                (&mut connection.listing, local, over)
+            }
+            Slot::Packed(packed) => {
+                let (local, over) = (packed.local_end(), packed.is_over());
+                (&mut packed.listing, local, over)
+            }
+            _ => return,
+        };
+        if !std::mem::replace(&mut listing.lingers, true) {
+            if let Some(host) = local.and_then(|end| listing.hosts[end]) {
+                self.hosts.list[host as usize].local += 1;
             }
         }
-        let number = connection.number;
-        let (queue, due_ns) = if connection.is_over() {
-            connection.ends_soon = true;
+        listing.ends_soon = over;
+        let (queue, due_ns) = if over {
             (&mut self.over, now_ns + OVER_NS)
         } else {
             (&mut self.closing, now_ns + LINGER_NS)
         };
+        let number = listing.number;
         queue.push_back(Closing { due_ns, slot, number });
         self.next_due_ns = self.next_due_ns.min(due_ns);
     }
 
-    #[inline]
-    fn connection(&self, slot: u32) -> Option<&Connection> {
-        self.slots.get(slot as usize)?.live()
-    }
-
     /// A connection whose other direction comes through another VLAN or tunnel: switches tag, and paths encapsulate, one
     /// way only. It has not seen this direction yet.
-    fn other_way(&mut self, segment: &Segment) -> Option<(u32, usize)> {
+    fn other_way(&mut self, segment: &Segment, sink: &mut dyn Sink) -> Option<(u32, usize)> {
         if segment.around == 0 && self.arounds.is_empty() {
             return None;
         }
-        let waits = |slot: u32| Some((slot, self.connection(slot)?.lacks(segment)?));
+        let waits = |slot: u32| Some((slot, self.slots.get(slot as usize)?.lacks(segment)?));
         let (slot, end) = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
             let hash = self
                 .seed
                 .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
             self.index.find(hash, waits)
         })?;
-        self.slots[slot as usize].live_mut()?.alias = Some(segment.around);
+        self.unpacked(slot, sink)?.listing.arounds[1] = segment.around;
         self.enter(slot, segment);
         Some((slot, end))
     }
@@ -503,13 +594,35 @@ impl Tracker {
     }
 
     /// Slot of the segment's connection, and the end that sent the segment.
-    #[inline]
+    #[inline(always)]
     fn find(&self, segment: &Segment) -> Option<(u32, usize)> {
-        let at = |slot: u32| {
-            let end = self.slots.get(slot as usize)?.sender(segment)?;
-            Some((slot, end))
+        let ports = ports(segment);
+        let recent = self.recent[ports as usize % RECENT];
+        let known = if recent.ports == ports {
+            self.at(recent.slot, segment)
+        } else {
+            None
         };
-        at(self.latest).or_else(|| self.index.find(self.seed.of(segment), at))
+        known.or_else(|| self.look_up(segment))
+    }
+
+    #[inline(never)]
+    fn look_up(&self, segment: &Segment) -> Option<(u32, usize)> {
+        self.index.find(self.seed.of(segment), |slot| self.at(slot, segment))
+    }
+
+    /// The slot and the end that sent the segment, if that connection is there.
+    #[inline]
+    fn at(&self, slot: u32, segment: &Segment) -> Option<(u32, usize)> {
+        let end = self.slots.get(slot as usize)?.known()?.sender(segment)?;
+        Some((slot, end))
+    }
+
+    /// The segment's connection seems to be at the slot.
+    #[inline]
+    fn remember(&mut self, slot: u32, segment: &Segment) {
+        let ports = ports(segment);
+        self.recent[ports as usize % RECENT] = Recent { ports, slot };
     }
 
     fn open(&mut self, segment: &Segment) -> u32 {
@@ -520,22 +633,23 @@ impl Tracker {
             }
             self.arounds.push(segment.around);
         }
-        let mut connection = Box::new(Connection::new(self.next_connection, segment));
-        connection.hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
-        for end in 0..2 {
-            if connection.hosts[end].is_some_and(|number| self.hosts.list[number as usize].counts > 1) {
-                connection.trust(end);
-            }
-        }
+        let hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
+        let counts = hosts.map(|host| host.is_some_and(|number| self.hosts.list[number as usize].counts > 1));
+        let listing = Listing::new(self.next_connection, hosts, segment);
+        let opened = if self.live >= self.packed_from && Packed::begins_with(segment) {
+            Slot::Packed(Box::new(Packed::new(listing, segment, counts)))
+        } else {
+            Slot::Live(Box::new(Connection::new(listing, counts)))
+        };
         self.next_connection += 1;
         self.live += 1;
         let slot = match self.free.pop() {
             Some(slot) => {
-                self.slots[slot as usize] = Slot::Live(connection);
+                self.slots[slot as usize] = opened;
                 slot
             }
             None => {
-                self.slots.push(Slot::Live(connection));
+                self.slots.push(opened);
                 (self.slots.len() - 1) as u32
             }
         };
@@ -546,11 +660,20 @@ impl Tracker {
     /// Gives out the slot's connection; `Past` is what stays of it, until it is removed.
     fn settle(&mut self, slot: u32, sink: &mut dyn Sink) {
         let kept = &mut self.slots[slot as usize];
-        if let Slot::Live(connection) = kept {
-            connection.finish(&mut self.numbers, sink);
-            *kept = Slot::Past(Box::new(Past::of(connection)));
-            self.live -= 1;
+        let Some(connection) = unpacked(kept, &mut self.store, &mut self.numbers, sink) else {
+            return;
+        };
+        if connection.listing.lingers {
+            for end in 0..2 {
+                if let Some(host) = connection.listing.hosts[end] {
+                    self.hosts.list[host as usize].counts += u32::from(connection.counts(end));
+                }
+            }
         }
+        connection.finish(&mut self.numbers, sink);
+        let (listing, isns) = (connection.listing, connection.isns());
+        *kept = Slot::Past(Box::new(Past { listing, isns }));
+        self.live -= 1;
     }
 
     /// Forgets a connection that was settled.
@@ -558,8 +681,7 @@ impl Tracker {
         let Slot::Past(past) = std::mem::replace(&mut self.slots[slot as usize], Slot::Free) else {
             return;
         };
-        let [a, b] = past.ends;
-        let [around, alias] = past.arounds;
+        let ([a, b], [around, alias]) = (past.listing.names, past.listing.arounds);
         for around in [Some(around), Some(alias).filter(|&alias| alias != around)]
             .into_iter()
             .flatten()
@@ -573,14 +695,12 @@ impl Tracker {
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         while let Some(first) = due(&mut self.closing, now_ns) {
             let (due_ns, slot) = (first.due_ns, first.slot);
-            let Some(connection) = self
-                .connection(slot)
-                .filter(|c| c.number == first.number && !c.ends_soon)
-            else {
+            let Some(&Listing { last_ns, .. }) = self.listing(first).filter(|listing| !listing.ends_soon) else {
                 continue;
             };
-            if connection.outlives_reset(due_ns - LINGER_NS) {
-                let due_ns = connection.last_ns.saturating_add(LINGER_NS);
+            let live = self.slots[slot as usize].live();
+            if live.is_some_and(|connection| connection.outlives_reset(due_ns - LINGER_NS)) {
+                let due_ns = last_ns.saturating_add(LINGER_NS);
                 self.closing.push_back(Closing { due_ns, ..first });
             } else {
                 self.settle(slot, sink);
@@ -588,7 +708,7 @@ impl Tracker {
             }
         }
         while let Some(first) = due(&mut self.over, now_ns) {
-            if self.connection(first.slot).is_some_and(|c| c.number == first.number) {
+            if self.listing(first).is_some() {
                 self.settle(first.slot, sink);
                 let due_ns = first.due_ns + (LINGER_NS - OVER_NS);
                 self.past.push_back(Closing { due_ns, ..first });
@@ -605,9 +725,15 @@ impl Tracker {
         }
     }
 
+    /// Of the connection that was to wait there, if it still does.
+    fn listing(&self, waits: Closing) -> Option<&Listing> {
+        let listing = self.slots[waits.slot as usize].listing();
+        listing.filter(|listing| listing.number == waits.number)
+    }
+
     /// Removes what stays of the connection, unless its slot has become another's.
     fn forget(&mut self, past: Closing) {
-        if matches!(&self.slots[past.slot as usize], Slot::Past(kept) if kept.number == past.number) {
+        if matches!(&self.slots[past.slot as usize], Slot::Past(kept) if kept.listing.number == past.number) {
             self.remove(past.slot);
         }
     }
@@ -617,9 +743,9 @@ impl Tracker {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
         let mut idle: Vec<(u32, u32)> = Vec::new();
         for (slot, connection) in (0..).zip(&self.slots) {
-            let is_idle = |c: &&Connection| c.last_ns.saturating_add(IDLE_NS) < now_ns;
-            if let Some(connection) = connection.live().filter(is_idle) {
-                idle.push((connection.number, slot));
+            let is_idle = |c: &&Listing| c.last_ns.saturating_add(IDLE_NS) < now_ns;
+            if let Some(listing) = connection.listing().filter(is_idle) {
+                idle.push((listing.number, slot));
             }
         }
         // in order of first packet, whatever slots were free then
@@ -635,7 +761,7 @@ impl Tracker {
     fn make_room(&mut self, sink: &mut dyn Sink) {
         let mut open: Vec<(bool, i64, u32, u32)> = (0..)
             .zip(&self.slots)
-            .filter_map(|(slot, c)| c.live().map(|c| (c.carries_data(), c.last_ns, c.number, slot)))
+            .filter_map(|(slot, c)| Some((c.carries_data(), c.listing()?.last_ns, c.listing()?.number, slot)))
             .collect();
         let part = (open.len() / ROOM).max(1);
         open.select_nth_unstable(part - 1);
@@ -655,14 +781,13 @@ impl Tracker {
         for segment in self.clock.release() {
             self.follow(&segment, sink);
         }
-        let live = |slot| match slot {
-            Slot::Live(connection) => Some(connection),
-            _ => None,
-        };
-        let mut open: Vec<Box<Connection>> = self.slots.drain(..).filter_map(live).collect();
-        open.sort_unstable_by_key(|c| c.number);
-        for mut connection in open {
-            connection.finish(&mut self.numbers, sink);
+        let number = |slot: &Slot| slot.listing().map(|listing| listing.number);
+        let mut open: Vec<Slot> = self.slots.drain(..).filter(|slot| number(slot).is_some()).collect();
+        open.sort_unstable_by_key(number);
+        for mut slot in open {
+            if let Some(connection) = unpacked(&mut slot, &mut self.store, &mut self.numbers, sink) {
+                connection.finish(&mut self.numbers, sink);
+            }
         }
         self.free.clear();
         self.index.clear();
@@ -671,6 +796,29 @@ impl Tracker {
             queue.clear();
         }
     }
+}
+
+/// The slot's connection, if it is followed; packed it is no longer.
+#[inline]
+fn unpacked<'a>(
+    slot: &'a mut Slot,
+    store: &mut Store,
+    numbers: &mut Numbers,
+    sink: &mut dyn Sink,
+) -> Option<&'a mut Connection> {
+    if let Slot::Packed(packed) = slot {
+        *slot = Slot::Live(packed.unpack(store, numbers, sink));
+    }
+    match slot {
+        Slot::Live(connection) => Some(connection),
+        _ => None,
+    }
+}
+
+/// The same for both directions of a connection, and mostly not for another's.
+#[inline]
+fn ports(segment: &Segment) -> u32 {
+    u32::from(segment.sport) + u32::from(segment.dport)
 }
 
 /// The first of the queue, if its time has come.

@@ -2,13 +2,14 @@
 
 mod address;
 mod column;
+mod kept;
 mod part;
 mod read;
 mod write;
 
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::RecordBatch;
 use arrow_schema::SchemaRef;
 
 pub use read::read_segments;
@@ -17,7 +18,8 @@ use crate::quality::directions::Directions;
 use crate::rows::{EventRow, FlowRow, RoundRow, Sink};
 use crate::segment::Segment;
 use column::BLOCK;
-use part::{shared, Batches, Part, Recent, PART};
+use kept::Batch;
+use part::{shared, Batches, Made, Part, Recent, PART};
 use write::{Columns, Rows, SegmentColumns};
 
 /// Rows of a batch: large enough that handing one over costs nothing a row.
@@ -30,11 +32,11 @@ const PIECE: usize = 8;
 #[derive(Clone)]
 pub struct Table {
     pub schema: SchemaRef,
-    pub batches: Arc<[RecordBatch]>,
+    batches: Arc<[Batch]>,
 }
 
 impl Table {
-    fn new<R: Rows>(batches: Vec<RecordBatch>) -> Self {
+    fn new<R: Rows>(batches: Vec<Batch>) -> Self {
         Self {
             schema: R::schema(),
             batches: batches.into(),
@@ -42,7 +44,13 @@ impl Table {
     }
 
     pub fn rows(&self) -> usize {
-        self.batches.iter().map(RecordBatch::num_rows).sum()
+        self.batches.iter().map(|batch| batch.rows).sum()
+    }
+
+    /// The table, made batch by batch as it is asked for.
+    pub fn batches(&self) -> impl Iterator<Item = RecordBatch> + Send + use<> {
+        let table = self.clone();
+        (0..table.batches.len()).map(move |n| table.batches[n].record_batch(table.schema.clone()))
     }
 }
 
@@ -117,8 +125,8 @@ pub struct SegmentTable {
     columns: SegmentColumns,
     /// Rows in the columns.
     rows: usize,
-    batches: Vec<RecordBatch>,
-    recent: Vec<ArrayRef>,
+    batches: Vec<Batch>,
+    recent: Vec<Made>,
 }
 
 impl Default for SegmentTable {
@@ -153,7 +161,7 @@ impl SegmentTable {
 
     fn take_batch(&mut self, next: SegmentColumns) {
         let columns = std::mem::replace(&mut self.columns, next).finish();
-        self.batches.push(shared::<Segment>(columns, &mut self.recent));
+        self.batches.push(shared(columns, &mut self.recent));
         self.rows = 0;
     }
 

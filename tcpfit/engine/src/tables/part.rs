@@ -6,15 +6,17 @@
 use std::mem::take;
 use std::sync::Arc;
 
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::{Array, ArrayRef};
+use arrow_buffer::{Buffer, NullBuffer};
 
 use super::column::{Column, Readable, Value, BLOCK};
-use super::write::{batch, Columns, Rows};
+use super::kept::{Batch, Kept};
+use super::write::{Columns, Rows};
 use super::BATCH;
 use crate::rows::{EventRow, FlowRow, RoundRow};
 
 /// Flows whose rows become columns together, as soon as the last of them is over.
-pub const PART: usize = 1024;
+pub const PART: usize = 2048;
 
 /// Rows that are stowed together: under a MiB.
 const STOW: usize = 4096;
@@ -88,9 +90,9 @@ impl Part {
 /// Columns of a part.
 #[derive(Default)]
 pub struct Batches {
-    pub flows: Vec<RecordBatch>,
-    pub events: Vec<RecordBatch>,
-    pub rounds: Vec<RecordBatch>,
+    pub flows: Vec<Batch>,
+    pub events: Vec<Batch>,
+    pub rounds: Vec<Batch>,
 }
 
 impl Batches {
@@ -104,30 +106,76 @@ impl Batches {
 /// The columns that were made last, for those that come to share memory with.
 #[derive(Default)]
 pub struct Recent {
-    flows: Vec<ArrayRef>,
-    events: Vec<ArrayRef>,
-    rounds: Vec<ArrayRef>,
+    flows: Vec<Made>,
+    events: Vec<Made>,
+    rounds: Vec<Made>,
 }
 
-/// A batch of the columns; a column that is as that of the batch before takes no memory of its own. Half of the flows'
-/// columns are nothing but zeros, or null, in most captures.
-pub fn shared<R: Rows>(mut columns: Vec<ArrayRef>, recent: &mut Vec<ArrayRef>) -> RecordBatch {
-    for (column, recent) in columns.iter_mut().zip(recent.iter()) {
-        share(column, recent);
-    }
-    recent.clone_from(&columns);
-    batch::<R>(columns)
+/// A finished column, and its bytes, which are compared: what they mean does not tell zeros of different signs.
+#[derive(Clone)]
+pub struct Made {
+    kept: Arc<Kept>,
+    column: ArrayRef,
+    bytes: Vec<Buffer>,
+    nulls: Option<NullBuffer>,
 }
 
-fn share(column: &mut ArrayRef, other: &ArrayRef) {
-    if column.len() != other.len() || column.data_type().is_nested() {
-        return;
+impl Made {
+    fn of(column: ArrayRef) -> Self {
+        let data = column.to_data();
+        Self {
+            bytes: data.buffers().to_vec(),
+            nulls: data.nulls().cloned(),
+            kept: Arc::new(Kept::new(Arc::clone(&column))),
+            column,
+        }
     }
-    // the bytes are compared, not what they mean: zeros have signs
-    let (new, old) = (column.to_data(), other.to_data());
-    if new.buffers() == old.buffers() && new.nulls() == old.nulls() {
-        *column = Arc::clone(other);
+
+    /// That it is as the beginning of the other, whose memory then can be its own; both have one type.
+    fn begins(&self, other: &Self) -> bool {
+        // beside values or views, texts may have bytes elsewhere
+        other.bytes[0].starts_with(&self.bytes[0])
+            && self.bytes[1..] == other.bytes[1..]
+            && self.column.len() <= other.column.len()
+            && self.nulls == other.first_nulls(self.column.len())
+            && !self.column.data_type().is_nested()
     }
+
+    fn first_nulls(&self, rows: usize) -> Option<NullBuffer> {
+        let nulls = self.nulls.as_ref().map(|nulls| nulls.slice(0, rows));
+        nulls.filter(|nulls| nulls.null_count() > 0)
+    }
+
+    /// As `begins`, for another column of numbers: words may differ that have the same numbers.
+    fn counts_as(&self, other: &Self) -> bool {
+        let (kind, others) = (self.column.data_type(), other.column.data_type());
+        self.begins(other) && kind.is_primitive() && kind == others
+    }
+}
+
+/// A batch of the columns. One that is as that of a batch before, or as another of this, takes no memory of its own: half of
+/// the flows' columns are nothing but zeros, or null, in most captures, and bounds are mostly what they bound.
+pub fn shared(columns: Vec<ArrayRef>, recent: &mut Vec<Made>) -> Batch {
+    let rows = columns[0].len();
+    let mut made: Vec<Made> = Vec::with_capacity(columns.len());
+    for (n, column) in columns.into_iter().enumerate() {
+        let new = Made::of(column);
+        let before = recent.get(n).filter(|before| new.begins(before));
+        let alike = before.or_else(|| made.iter().find(|other| new.counts_as(other)));
+        made.push(alike.cloned().unwrap_or(new));
+    }
+    *recent = made;
+    let columns = recent.iter().map(|made| Arc::clone(&made.kept)).collect();
+    Batch { rows, columns }
+}
+
+/// As `shared`; what no batch will share any more is kept in as few bytes as it needs.
+fn narrowed(columns: Vec<ArrayRef>, recent: &mut Vec<Made>) -> Batch {
+    let before: Vec<_> = recent.iter().map(|made| Arc::clone(&made.kept)).collect();
+    let batch = shared(columns, recent);
+    let still = |kept: &Arc<Kept>| batch.columns.iter().any(|column| Arc::ptr_eq(column, kept));
+    before.iter().filter(|kept| !still(kept)).for_each(|kept| kept.narrow());
+    batch
 }
 
 /// Rows, of which those that are many wait as columns.
@@ -160,7 +208,7 @@ impl<R: Stowable> Stowing<R> {
         self.rows.clear();
     }
 
-    fn settle(mut self, recent: &mut Vec<ArrayRef>) -> Vec<RecordBatch> {
+    fn settle(mut self, recent: &mut Vec<Made>) -> Vec<Batch> {
         if self.stowed.is_empty() {
             return settled(self.rows, recent);
         }
@@ -177,17 +225,17 @@ impl<R: Stowable> Stowing<R> {
             |row| R::key_at(&stowed[row / STOW], row % STOW),
         );
         let batches = R::Columns::gather(stowed, &order).into_iter();
-        batches.map(|columns| shared::<R>(columns, recent)).collect()
+        batches.map(|columns| narrowed(columns, recent)).collect()
     }
 }
 
 /// The rows, sorted, as columns.
-fn settled<R: Sorted>(rows: Vec<R>, recent: &mut Vec<ArrayRef>) -> Vec<RecordBatch> {
+fn settled<R: Sorted>(rows: Vec<R>, recent: &mut Vec<Made>) -> Vec<Batch> {
     let (flow, place) = (|row: usize| rows[row].flow(), |row: usize| rows[row].place());
     let order = sorted(rows.len(), flow, place, |row| rows[row].key());
     let batches = order.chunks(BATCH).map(|places| {
         let columns: R::Columns = filled(places.len(), places.iter().map(|&place| &rows[place as usize]));
-        shared::<R>(columns.finish(), recent)
+        narrowed(columns.finish(), recent)
     });
     batches.collect()
 }
@@ -256,7 +304,7 @@ pub fn gather_column<V: Value<Column: Readable<V>>>(
     order: &[u32],
     batches: &mut Vec<Vec<ArrayRef>>,
 ) {
-    let mut before: Option<ArrayRef> = None;
+    let mut before: Option<Made> = None;
     for (n, places) in order.chunks(BATCH).enumerate() {
         let mut taken = V::Column::with_room(places.len());
         for block in places.chunks(BLOCK) {
@@ -266,14 +314,12 @@ pub fn gather_column<V: Value<Column: Readable<V>>>(
                     .map(|&place| stowed[place as usize / STOW].get(place as usize % STOW)),
             );
         }
-        let mut column = taken.finish();
-        if let Some(before) = &before {
-            share(&mut column, before);
-        }
-        before = Some(column.clone());
+        let new = Made::of(taken.finish());
+        let made = before.filter(|before| new.begins(before)).unwrap_or(new);
         if n == batches.len() {
             batches.push(Vec::new());
         }
-        batches[n].push(column);
+        batches[n].push(made.column.slice(0, places.len()));
+        before = Some(made);
     }
 }

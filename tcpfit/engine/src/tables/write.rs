@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use arrow_array::{ArrayRef, RecordBatch};
+use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
 
 use super::column::{Column, Edges, Readable, Value};
@@ -25,11 +25,6 @@ pub trait Columns<R> {
     where
         R: 'a;
     fn finish(self) -> Vec<ArrayRef>;
-}
-
-/// The batch of a table's columns.
-pub fn batch<R: Rows>(columns: Vec<ArrayRef>) -> RecordBatch {
-    RecordBatch::try_new(R::schema(), columns).expect("columns follow the schema beside them")
 }
 
 /// `name: type = value`, the value of the type or an `Option` of it; a row is called as the closure names it.

@@ -8,7 +8,8 @@ use crate::rows::{Feedback, FlowRow, Vantage};
 impl Connection {
     /// What the connection knows of a flow whose data are not in the capture.
     pub(super) fn trail_row(&self, end: usize, known: FlowRow) -> FlowRow {
-        let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
+        let peer = &self.ends[1 - end];
+        let (src, dst) = (self.listing.names[end], self.listing.names[1 - end]);
         let scales = self.offered_scales(1 - end);
         let segments = |w: u16| {
             scales
@@ -16,16 +17,16 @@ impl Connection {
                 .map(|k| (u64::from(w) << k) as f64 / f64::from(known.smss_bytes))
         };
         FlowRow {
-            connection: self.number,
+            connection: self.listing.number,
             window_scale: scales.exact(),
             window_scale_low: scales.low,
             window_scale_high: scales.high,
-            rwnd_max: peer.window.and_then(|(_, most)| segments(most)),
-            rwnd_min: peer.window.and_then(|(least, _)| segments(least)),
-            src: own.address,
-            src_port: own.port,
-            dst: peer.address,
-            dst_port: peer.port,
+            rwnd_max: peer.windows.range().and_then(|(_, most)| segments(most)),
+            rwnd_min: peer.windows.range().and_then(|(least, _)| segments(least)),
+            src: src.0,
+            src_port: src.1,
+            dst: dst.0,
+            dst_port: dst.1,
             closed: self.closed(),
             ..known
         }
@@ -33,6 +34,7 @@ impl Connection {
 
     pub(super) fn row(&self, end: usize, flow: &Flow) -> FlowRow {
         let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
+        let (src, dst) = (self.listing.names[end], self.listing.names[1 - end]);
         let position = self.position.unwrap_or(Position::UNKNOWN);
         let syns = own.syn.zip(peer.syn);
         let offered = self.offered_scales(1 - end);
@@ -44,11 +46,11 @@ impl Connection {
         let (lost, marks) = (fates.lost, &sender.marks);
         FlowRow {
             flow: sender.flow,
-            connection: self.number,
-            src: own.address,
-            src_port: own.port,
-            dst: peer.address,
-            dst_port: peer.port,
+            connection: self.listing.number,
+            src: src.0,
+            src_port: src.1,
+            dst: dst.0,
+            dst_port: dst.1,
             first_ns: if flow.first_ns == 0 {
                 flow.last_ns
             } else {
@@ -124,8 +126,8 @@ impl Connection {
             rtt_p95_s: rtt.quantile_s(0.95),
             rto_s: (totals.measured_s > 0.0).then(|| totals.rto_integral / totals.measured_s),
             flight_max: if sender.one_way { f64::NAN } else { totals.flight_max },
-            rwnd_max: peer.window.and_then(|(_, most)| scaled(most)),
-            rwnd_min: peer.window.and_then(|(least, _)| scaled(least)),
+            rwnd_max: peer.windows.range().and_then(|(_, most)| scaled(most)),
+            rwnd_min: peer.windows.range().and_then(|(least, _)| scaled(least)),
             limited_share: if sender.one_way {
                 f64::NAN
             } else {

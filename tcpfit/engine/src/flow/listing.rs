@@ -1,0 +1,75 @@
+//! What the flow table goes by: a connection's number, its ends, and how far it has come.
+
+use crate::segment::{Address, Segment};
+
+/// Address and port.
+pub type Name = (Address, u16);
+
+/// 0 if the two are the same. In words, as addresses are written, for the processor to have them at once.
+#[inline]
+fn differ((address, port): Name, (other, other_port): Name) -> u64 {
+    let bits = u128::from_ne_bytes(address) ^ u128::from_ne_bytes(other);
+    bits as u64 | (bits >> 64) as u64 | u64::from(port ^ other_port)
+}
+
+#[derive(Clone, Copy)]
+pub struct Listing {
+    /// Address and port of each end, of which the first sent the first packet.
+    pub names: [Name; 2],
+    /// Identities of the VLANs and tunnels around its packets, twice the same where there is one.
+    pub arounds: [u32; 2],
+    pub number: u32,
+    /// It has closed, and stays for late packets.
+    pub lingers: bool,
+    /// It is over, and stays for a short time only.
+    pub ends_soon: bool,
+    pub last_ns: i64,
+    /// Numbers of the hosts at the ends.
+    pub hosts: [Option<u32>; 2],
+}
+
+impl Listing {
+    /// A connection whose first packet is the segment.
+    pub fn new(number: u32, hosts: [Option<u32>; 2], first: &Segment) -> Self {
+        Self {
+            names: [(first.src, first.sport), (first.dst, first.dport)],
+            arounds: [first.around; 2],
+            number,
+            lingers: false,
+            ends_soon: false,
+            last_ns: i64::MIN,
+            hosts,
+        }
+    }
+
+    /// The end that sent a segment of this connection.
+    #[inline]
+    pub fn end_of(&self, segment: &Segment) -> usize {
+        usize::from(differ(self.names[0], (segment.src, segment.sport)) != 0)
+    }
+
+    /// The end that sent the segment, if it is between the connection's two ends, in the same VLANs and tunnels.
+    #[inline]
+    pub fn sender(&self, segment: &Segment) -> Option<usize> {
+        self.between(segment).filter(|_| self.arounds.contains(&segment.around))
+    }
+
+    /// The end that sent the segment, in whatever VLANs and tunnels.
+    #[inline]
+    pub fn between(&self, segment: &Segment) -> Option<usize> {
+        // no branch on the direction: nobody can predict it
+        let from = usize::from(self.names[0].1 != segment.sport);
+        if self.is_from(from, segment) {
+            return Some(from);
+        }
+        // the ports tell nothing where they are the same at both ends
+        (self.names[0].1 == self.names[1].1 && self.is_from(1 - from, segment)).then_some(1 - from)
+    }
+
+    #[inline]
+    fn is_from(&self, end: usize, segment: &Segment) -> bool {
+        let src = differ(self.names[end], (segment.src, segment.sport));
+        let dst = differ(self.names[1 - end], (segment.dst, segment.dport));
+        src | dst == 0
+    }
+}

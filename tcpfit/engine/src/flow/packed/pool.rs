@@ -1,0 +1,154 @@
+//! Memory of packed connections: chains of chunks as long as a cache line, in blocks that stay where they are.
+//!
+//! A connection grows by some bytes a packet, and thousands grow in turn. Buffers of their own would be moved each time
+//! that they grow, and leave gaps behind.
+
+use crate::prefetch::prefetch;
+
+/// Bytes of a chunk that are records'; with the next one's number it is three cache lines.
+const CHUNK: usize = 188;
+/// Chunks of a block, 192 KiB.
+const BLOCK: usize = 1024;
+/// No chunk.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Chunk {
+    bytes: [u8; CHUNK],
+    next: u32,
+}
+
+/// Bytes in the pool, in the order in which they were added.
+#[derive(Clone, Copy)]
+pub struct Chain {
+    first: u32,
+    last: u32,
+    length: u32,
+}
+
+impl Default for Chain {
+    fn default() -> Self {
+        Self {
+            first: NONE,
+            last: NONE,
+            length: 0,
+        }
+    }
+}
+
+impl Chain {
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.length as usize
+    }
+}
+
+#[derive(Default)]
+pub struct Pool {
+    blocks: Vec<Box<[Chunk]>>,
+    /// Chunks that are free.
+    free: Vec<u32>,
+}
+
+impl Pool {
+    #[inline]
+    fn chunk(&self, n: u32) -> &Chunk {
+        &self.blocks[n as usize / BLOCK][n as usize % BLOCK]
+    }
+
+    #[inline]
+    fn chunk_mut(&mut self, n: u32) -> &mut Chunk {
+        &mut self.blocks[n as usize / BLOCK][n as usize % BLOCK]
+    }
+
+    /// Asks for the line that the next bytes go into.
+    #[inline]
+    pub fn prefetch(&self, chain: &Chain) {
+        if chain.last != NONE {
+            prefetch(&self.chunk(chain.last).bytes[chain.len() % CHUNK]);
+        }
+    }
+
+    /// Adds the bytes: some, but fewer than a chunk has.
+    #[inline]
+    pub fn append(&mut self, chain: &mut Chain, bytes: &[u8]) {
+        let at = chain.len() % CHUNK;
+        if at == 0 {
+            self.lengthen(chain);
+        }
+        let (here, next) = bytes.split_at(bytes.len().min(CHUNK - at));
+        self.chunk_mut(chain.last).bytes[at..][..here.len()].copy_from_slice(here);
+        if !next.is_empty() {
+            self.lengthen(chain);
+            self.chunk_mut(chain.last).bytes[..next.len()].copy_from_slice(next);
+        }
+        chain.length += bytes.len() as u32;
+    }
+
+    #[cold]
+    fn lengthen(&mut self, chain: &mut Chain) {
+        let n = self.free.pop().unwrap_or_else(|| self.make_room());
+        self.chunk_mut(n).next = NONE;
+        if chain.first == NONE {
+            chain.first = n;
+        } else {
+            self.chunk_mut(chain.last).next = n;
+        }
+        chain.last = n;
+    }
+
+    fn make_room(&mut self) -> u32 {
+        let first = (self.blocks.len() * BLOCK) as u32;
+        let empty = Chunk {
+            bytes: [0; CHUNK],
+            next: NONE,
+        };
+        self.blocks.push(vec![empty; BLOCK].into());
+        self.free.extend((first + 1..first + BLOCK as u32).rev());
+        first
+    }
+
+    /// Frees the chain; puts its bytes, and what else is in its last chunk, into `bytes`, as far as these go.
+    pub fn take(&mut self, chain: &mut Chain, bytes: &mut [u8]) {
+        let mut n = std::mem::take(chain).first;
+        let mut places = bytes.chunks_exact_mut(CHUNK);
+        while n != NONE {
+            let chunk = self.chunk(n);
+            if let Some(place) = places.next() {
+                place.copy_from_slice(&chunk.bytes);
+            }
+            let next = chunk.next;
+            self.free.push(n);
+            n = next;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn chains_that_grow_in_turn_keep_their_bytes() {
+        let mut pool = Pool::default();
+        let (mut chains, mut bytes) = (vec![Chain::default(); 3000], [0; 8 * CHUNK]);
+        let added = |n: usize, turn: usize| vec![(n * 7 + turn) as u8; 1 + (n + turn * 13) % (CHUNK - 1)];
+        for life in 0..3 {
+            for turn in 0..6 {
+                for (n, chain) in chains.iter_mut().enumerate() {
+                    pool.prefetch(chain);
+                    pool.append(chain, &added(n, turn));
+                }
+            }
+            for (n, chain) in chains.iter_mut().enumerate() {
+                let all: Vec<u8> = (0..6).flat_map(|turn| added(n, turn)).collect();
+                assert_eq!(all.len(), chain.len());
+                pool.take(chain, &mut bytes);
+                assert_eq!(all, bytes[..all.len()]);
+                assert_eq!(0, chain.len());
+            }
+            assert_eq!(pool.free.len(), pool.blocks.len() * BLOCK, "life {life}");
+        }
+    }
+}
