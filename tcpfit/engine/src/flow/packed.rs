@@ -189,7 +189,8 @@ impl Packed {
         }
         let since = (since_ns as u64, segment.frame - before.1);
         let record = record(&mut self.last[end], end, segment, since, shared);
-        store.pool.append(&mut self.records, record.bytes());
+        let (bytes, length) = record.bytes();
+        store.pool.append(&mut self.records, bytes, length);
     }
 
     /// The first packet after the handshake tells where the capture was taken.

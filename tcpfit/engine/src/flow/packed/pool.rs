@@ -70,20 +70,26 @@ impl Pool {
         }
     }
 
-    /// Adds the bytes: some, but fewer than a chunk has.
+    /// Adds the first `length` of the bytes, at least one; a chunk has room for all of them.
     #[inline]
-    pub fn append(&mut self, chain: &mut Chain, bytes: &[u8]) {
+    pub fn append<const N: usize>(&mut self, chain: &mut Chain, bytes: &[u8; N], length: usize) {
         let at = chain.len() % CHUNK;
         if at == 0 {
             self.lengthen(chain);
         }
-        let (here, next) = bytes.split_at(bytes.len().min(CHUNK - at));
-        self.chunk_mut(chain.last).bytes[at..][..here.len()].copy_from_slice(here);
+        chain.length += length as u32;
+        let chunk = &mut self.chunk_mut(chain.last).bytes;
+        if let Some(place) = chunk.get_mut(at..at + N) {
+            // all of them in some wide moves: what is behind the first is written over next
+            place.copy_from_slice(bytes);
+            return;
+        }
+        let (here, next) = bytes[..length].split_at(length.min(CHUNK - at));
+        chunk[at..][..here.len()].copy_from_slice(here);
         if !next.is_empty() {
             self.lengthen(chain);
             self.chunk_mut(chain.last).bytes[..next.len()].copy_from_slice(next);
         }
-        chain.length += bytes.len() as u32;
     }
 
     #[cold]
@@ -133,16 +139,18 @@ mod tests {
     fn chains_that_grow_in_turn_keep_their_bytes() {
         let mut pool = Pool::default();
         let (mut chains, mut bytes) = (vec![Chain::default(); 3000], [0; 8 * CHUNK]);
-        let added = |n: usize, turn: usize| vec![(n * 7 + turn) as u8; 1 + (n + turn * 13) % (CHUNK - 1)];
+        let added = |n: usize, turn: usize| ([(n * 7 + turn) as u8; 64], 1 + (n + turn * 13) % 64);
         for life in 0..3 {
-            for turn in 0..6 {
+            for turn in 0..12 {
                 for (n, chain) in chains.iter_mut().enumerate() {
                     pool.prefetch(chain);
-                    pool.append(chain, &added(n, turn));
+                    let (bytes, length) = added(n, turn);
+                    pool.append(chain, &bytes, length);
                 }
             }
             for (n, chain) in chains.iter_mut().enumerate() {
-                let all: Vec<u8> = (0..6).flat_map(|turn| added(n, turn)).collect();
+                let added = (0..12).map(|turn| added(n, turn));
+                let all: Vec<u8> = added.flat_map(|(bytes, length)| bytes[..length].to_vec()).collect();
                 assert_eq!(all.len(), chain.len());
                 pool.take(chain, &mut bytes);
                 assert_eq!(all, bytes[..all.len()]);

@@ -116,9 +116,10 @@ impl Record {
 }
 
 impl Record {
+    /// Its bytes and others behind them, and how many it has.
     #[inline]
-    pub fn bytes(&self) -> &[u8] {
-        &self.bytes[..self.at % LONGEST]
+    pub fn bytes(&self) -> (&[u8; LONGEST + WORD], usize) {
+        (&self.bytes, self.at % LONGEST)
     }
 }
 
@@ -347,7 +348,8 @@ mod tests {
                     segment.options.sack_permitted = chance(&mut state, 2) > 0;
                 }
                 let shared = chance(&mut state, 2) > 0;
-                bytes.extend(record(&mut last[end], end, segment, since, shared).bytes());
+                let record = record(&mut last[end], end, segment, since, shared);
+                bytes.extend(&record.bytes[..record.at]);
                 sent.push((end, *segment, shared));
             }
             let mut records = [0; MOST + WORD];
