@@ -105,7 +105,8 @@ pub struct Writer<'a> {
 }
 
 impl Writer<'_> {
-    #[inline]
+    // inlined, whether a value is the second of two is known where the row's code is made
+    #[inline(always)]
     fn length(&mut self, length: usize) {
         if self.second {
             self.bytes[self.lengths] |= (length as u8) << 4;
@@ -117,10 +118,13 @@ impl Writer<'_> {
         self.second = !self.second;
     }
 
-    #[inline]
+    #[inline(always)]
     fn number(&mut self, number: u64) {
         let length = (u64::BITS - number.leading_zeros()).div_ceil(8) as usize;
         self.length(length);
+        if length == 0 {
+            return;
+        }
         self.bytes[self.at..][..8].copy_from_slice(&number.to_le_bytes());
         self.at += length;
     }
@@ -136,7 +140,7 @@ pub struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    #[inline]
+    #[inline(always)]
     fn number(&mut self) -> Option<u64> {
         if !self.second {
             self.lengths = self.bytes[self.at];
@@ -145,6 +149,9 @@ impl Reader<'_> {
         let length = usize::from(self.lengths & 15);
         self.lengths >>= 4;
         self.second = !self.second;
+        if length == 0 {
+            return Some(0);
+        }
         if length == NONE {
             return None;
         }
@@ -152,7 +159,7 @@ impl Reader<'_> {
         number.copy_from_slice(&self.bytes[self.at..][..8]);
         self.at += length;
         // what comes after it belongs to others
-        Some(u64::from_le_bytes(number) & u64::MAX.checked_shr(64 - 8 * length as u32).unwrap_or(0))
+        Some(u64::from_le_bytes(number) & u64::MAX >> ((64 - 8 * length as u32) & 63))
     }
 }
 
@@ -223,13 +230,13 @@ pub trait Packable {
 impl<T: Number> Packable for T {
     const LONGEST: usize = 9;
 
-    #[inline]
+    #[inline(always)]
     fn write(self, writer: &mut Writer) {
         let number = self.word(&mut writer.last_ns);
         writer.number(number);
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(reader: &mut Reader) -> Self {
         let number = reader.number().unwrap_or_default();
         T::of(number, &mut reader.last_ns)
@@ -239,7 +246,7 @@ impl<T: Number> Packable for T {
 impl<T: Number> Packable for Option<T> {
     const LONGEST: usize = T::LONGEST;
 
-    #[inline]
+    #[inline(always)]
     fn write(self, writer: &mut Writer) {
         match self {
             Some(value) => value.write(writer),
@@ -247,7 +254,7 @@ impl<T: Number> Packable for Option<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(reader: &mut Reader) -> Self {
         let number = reader.number()?;
         Some(T::of(number, &mut reader.last_ns))
@@ -257,14 +264,14 @@ impl<T: Number> Packable for Option<T> {
 impl Packable for Address {
     const LONGEST: usize = 18;
 
-    #[inline]
+    #[inline(always)]
     fn write(self, writer: &mut Writer) {
         let number = u128::from_be_bytes(self);
         writer.number((number >> 64) as u64);
         writer.number(number as u64);
     }
 
-    #[inline]
+    #[inline(always)]
     fn read(reader: &mut Reader) -> Self {
         let (high, low) = (reader.number(), reader.number());
         (u128::from(high.unwrap_or_default()) << 64 | u128::from(low.unwrap_or_default())).to_be_bytes()
