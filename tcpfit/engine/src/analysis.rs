@@ -116,6 +116,9 @@ impl Analysis {
 
     pub fn finish(mut self) -> Tables {
         self.tracker.finish(&mut self.rows);
-        self.rows.finish(self.segments, self.tracker.warnings())
+        let warnings = self.tracker.warnings();
+        // the tables can have the memory that it took
+        drop(self.tracker);
+        self.rows.finish(self.segments, warnings)
     }
 }

@@ -3,6 +3,7 @@
 mod address;
 mod column;
 mod kept;
+mod packed;
 mod part;
 mod read;
 mod write;
@@ -27,6 +28,9 @@ const BATCH: usize = 16 << 10;
 
 /// Batches of a piece of the segments, where these are handed out as they come: some 20 MB.
 const PIECE: usize = 8;
+
+/// Rows of flows that wait unpacked, over all parts: some 20 MB.
+const MANY: usize = 30_000;
 
 /// A finished table.
 #[derive(Clone)]
@@ -65,29 +69,57 @@ pub struct Tables {
 }
 
 /// Collects rows; the tracker settles them in no particular order.
-#[derive(Default)]
 pub struct Collector {
     /// Part n holds the flows numbered from n * `PART`.
     parts: Vec<Part>,
+    /// Flows' rows that wait for others of their parts.
+    waiting: usize,
+    /// So many may wait as they are.
+    many: usize,
+    /// They are more.
+    pack: bool,
     recent: Recent,
     directions: Directions,
+}
+
+impl Default for Collector {
+    fn default() -> Self {
+        Self {
+            parts: Vec::new(),
+            waiting: 0,
+            many: MANY,
+            pack: false,
+            recent: Recent::default(),
+            directions: Directions::default(),
+        }
+    }
 }
 
 impl Sink for Collector {
     fn flow(&mut self, row: FlowRow) {
         self.directions.add(&row);
         let n = row.flow as usize / PART;
-        if self.part(row.flow).flow(row) {
+        self.waiting += 1;
+        let pack = self.pack;
+        let part = self.part(row.flow);
+        let complete = if pack { part.pack_flow(&row) } else { part.flow(row) };
+        if complete {
             self.parts[n].settle(&mut self.recent);
+            self.waiting -= PART;
+            self.pack &= self.waiting > self.many;
+        } else if !pack && self.waiting > self.many {
+            self.pack();
         }
     }
 
     fn event(&mut self, row: EventRow) {
-        self.part(row.flow).event(row);
+        let pack = self.pack;
+        self.part(row.flow).event(row, pack);
     }
 
     fn round(&mut self, row: RoundRow) {
-        self.part(row.flow).round(row);
+        let pack = self.pack;
+        self.part(row.flow).round(row, pack);
     }
 }
 
@@ -99,6 +131,12 @@ impl Collector {
             self.parts.resize_with(n + 1, Part::default);
         }
         &mut self.parts[n]
+    }
+
+    #[cold]
+    fn pack(&mut self) {
+        self.pack = true;
+        self.parts.iter_mut().for_each(Part::pack);
     }
 
     /// The same capture gives the same tables however rows were settled.

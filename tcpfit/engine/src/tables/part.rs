@@ -1,7 +1,8 @@
 //! Rows of some flows on their way into columns: in the order in which the tracker settled them, then sorted.
 //!
 //! Rows are wider than the columns made of them. A flow may have any number of events and rounds, so where a part has many
-//! of them they wait as columns, unsorted, and are sorted at the end a column at a time.
+//! of them they wait as columns, unsorted, and are sorted at the end a column at a time. Where many parts wait for their
+//! last flow, rows are packed.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use arrow_buffer::{Buffer, NullBuffer};
 
 use super::column::{Column, Readable, Value, BLOCK};
 use super::kept::{Batch, Kept};
+use super::packed::{Pack, Packed};
 use super::write::{Columns, Rows};
 use super::BATCH;
 use crate::rows::{EventRow, FlowRow, RoundRow};
@@ -21,8 +23,11 @@ pub const PART: usize = 2048;
 /// Rows that are stowed together: under a MiB.
 const STOW: usize = 4096;
 
+/// Packed rows that are stowed: some MiB when they are unpacked.
+const PACKED: usize = 4 * STOW;
+
 /// Rows that are sorted by flow, then by time or number, then by key.
-pub trait Sorted: Rows {
+pub trait Sorted: Rows + Pack {
     type Key: Ord;
 
     fn flow(&self) -> u32;
@@ -48,7 +53,7 @@ pub trait Gather: Sized {
 /// Rows of `PART` flows.
 #[derive(Default)]
 pub struct Part {
-    flows: Vec<FlowRow>,
+    flows: Waiting<FlowRow>,
     events: Stowing<EventRow>,
     rounds: Stowing<RoundRow>,
     /// What has been settled.
@@ -59,28 +64,42 @@ impl Part {
     /// Takes a flow's row, which is the last of its rows; true if no other flow of the part is still to come.
     #[inline]
     pub fn flow(&mut self, row: FlowRow) -> bool {
-        if self.flows.is_empty() {
-            self.flows.reserve_exact(PART);
+        if self.flows.rows.capacity() == 0 {
+            self.flows.rows.reserve_exact(PART - self.flows.len());
         }
-        self.flows.push(row);
+        self.flows.rows.push(row);
+        self.flows.len() == PART
+    }
+
+    /// As `flow`, where rows are packed.
+    #[cold]
+    pub fn pack_flow(&mut self, row: &FlowRow) -> bool {
+        self.flows.packed.push(row);
         self.flows.len() == PART
     }
 
     #[inline]
-    pub fn event(&mut self, row: EventRow) {
-        self.events.push(row);
+    pub fn event(&mut self, row: EventRow, pack: bool) {
+        self.events.push(row, pack);
     }
 
     #[inline]
-    pub fn round(&mut self, row: RoundRow) {
-        self.rounds.push(row);
+    pub fn round(&mut self, row: RoundRow, pack: bool) {
+        self.rounds.push(row, pack);
+    }
+
+    /// Packs the rows that wait.
+    pub fn pack(&mut self) {
+        self.flows.pack();
+        self.events.rows.pack();
+        self.rounds.rows.pack();
     }
 
     /// Sorts the rows and turns them into columns.
     #[cold]
     pub fn settle(&mut self, recent: &mut Recent) {
         self.batches.append(Batches {
-            flows: settled(take(&mut self.flows), &mut recent.flows),
+            flows: settled(take(&mut self.flows).all(), &mut recent.flows),
             events: take(&mut self.events).settle(&mut recent.events),
             rounds: take(&mut self.rounds).settle(&mut recent.rounds),
         });
@@ -178,16 +197,53 @@ fn narrowed(columns: Vec<ArrayRef>, recent: &mut Vec<Made>) -> Batch {
     batch
 }
 
+/// Rows in the order in which they came.
+struct Waiting<R> {
+    /// Those that came first.
+    packed: Packed<R>,
+    rows: Vec<R>,
+}
+
+impl<R> Default for Waiting<R> {
+    fn default() -> Self {
+        Self {
+            packed: Packed::default(),
+            rows: Vec::new(),
+        }
+    }
+}
+
+impl<R: Pack> Waiting<R> {
+    #[inline]
+    fn len(&self) -> usize {
+        self.packed.len() + self.rows.len()
+    }
+
+    fn pack(&mut self) {
+        take(&mut self.rows).iter().for_each(|row| self.packed.push(row));
+    }
+
+    fn all(self) -> Vec<R> {
+        if self.packed.len() == 0 {
+            return self.rows;
+        }
+        let mut all = Vec::with_capacity(self.len());
+        self.packed.unpack(&mut all);
+        all.extend(self.rows);
+        all
+    }
+}
+
 /// Rows, of which those that are many wait as columns.
 struct Stowing<R: Rows> {
-    rows: Vec<R>,
+    rows: Waiting<R>,
     stowed: Vec<R::Columns>,
 }
 
 impl<R: Rows> Default for Stowing<R> {
     fn default() -> Self {
         Self {
-            rows: Vec::new(),
+            rows: Waiting::default(),
             stowed: Vec::new(),
         }
     }
@@ -195,28 +251,44 @@ impl<R: Rows> Default for Stowing<R> {
 
 impl<R: Stowable> Stowing<R> {
     #[inline]
-    fn push(&mut self, row: R) {
-        self.rows.push(row);
-        if self.rows.len() == STOW {
+    fn push(&mut self, row: R, pack: bool) {
+        if pack && self.rows.rows.is_empty() {
+            self.rows.packed.push(&row);
+        } else {
+            self.rows.rows.push(row);
+        }
+        // packed they take less than columns
+        if self.rows.rows.len() == STOW || self.rows.packed.len() >= PACKED {
             self.stow();
         }
     }
 
+    /// As columns, whatever is as many as are stowed together.
     #[cold]
     fn stow(&mut self) {
-        self.stowed.push(filled(self.rows.len(), self.rows.iter()));
-        self.rows.clear();
+        let mut rows = take(&mut self.rows).all();
+        let stowed = rows.len() / STOW * STOW;
+        self.stowed
+            .extend(rows[..stowed].chunks(STOW).map(|rows| filled(rows.len(), rows.iter())));
+        rows.drain(..stowed);
+        // rows that were packed leave no room behind
+        if rows.capacity() > STOW {
+            rows.shrink_to_fit();
+        }
+        self.rows.rows = rows;
     }
 
     fn settle(mut self, recent: &mut Vec<Made>) -> Vec<Batch> {
         if self.stowed.is_empty() {
-            return settled(self.rows, recent);
+            return settled(self.rows.all(), recent);
         }
-        let rows = self.stowed.len() * STOW + self.rows.len();
-        if !self.rows.is_empty() {
-            self.stow();
+        self.stow();
+        let last = take(&mut self.rows.rows);
+        let rows = self.stowed.len() * STOW + last.len();
+        if !last.is_empty() {
+            self.stowed.push(filled(last.len(), last.iter()));
         }
-        self.rows = Vec::new();
+        drop(last);
         let stowed = &mut self.stowed;
         let order = sorted(
             rows,

@@ -184,3 +184,81 @@ fn columns_that_are_alike_share_their_memory() {
     // numbers of words are not shared with other words
     assert_ne!(first.column_by_name("vantage"), first.column_by_name("ecn_feedback"));
 }
+
+/// Tables of flows that end in an order that jumps from part to part, with a round each and many of some, where so many
+/// flows' rows may wait unpacked.
+fn tables_where_rows_wait(many: usize) -> Tables {
+    const FLOWS: u32 = 6 * PART as u32 + 100;
+    let mut collector = Collector {
+        many,
+        ..Collector::default()
+    };
+    let mut packed = 0;
+    for n in 0..FLOWS {
+        // 5,003 has no factor in common with the number of flows; in the end parts are completed flow after flow
+        let flow = n * 5_003 % FLOWS;
+        let rounds = [1, 9, 20_000][usize::from(flow % 4 == 3) + usize::from(flow == 3_003)];
+        for round in (0..rounds).rev() {
+            collector.round(RoundRow {
+                flow,
+                round,
+                start_ns: i64::from(n) * 1_000_000 + i64::from(round),
+                end_ns: i64::from(n) * 1_000_000 + 500,
+                sent_segments: round % 9,
+                resent_segments: 0,
+                lost_segments: 0,
+                acked_bytes: u64::from(round) * 1448,
+                acks: 1,
+                rtt_s: (round % 3 > 0).then_some(f64::from(flow) / 7e3),
+                flight: f64::from(round * 1448),
+                rwnd: Some(65_535.0),
+                phase: Phase::ALL[flow as usize % 3],
+                limited: round % 2 > 0,
+                idle_s: 0.0,
+                window_full_s: -0.0,
+                cwnd_low: None,
+                cwnd_high: Some(f64::from(flow)),
+            });
+        }
+        if flow.is_multiple_of(5) {
+            collector.event(EventRow {
+                flow,
+                time_ns: i64::from(n),
+                kind: Kind::Loss,
+                frame: Some(u64::from(n)),
+                ..EventRow::NONE
+            });
+        }
+        collector.flow(FlowRow {
+            flow,
+            connection: flow / 2,
+            src: segment(0).src,
+            dst: [flow as u8; 16],
+            first_ns: 1_700_000_000_000_000_000 + i64::from(n),
+            last_ns: -i64::from(n),
+            ece_acks: (flow & 1 > 0).then_some(u64::from(flow)),
+            flight_max: [f64::from(flow), f64::NAN][flow as usize % 2],
+            ..FlowRow::default()
+        });
+        packed += usize::from(collector.pack);
+    }
+    assert_eq!(packed > 0, many < FLOWS as usize);
+    collector.finish(None, Vec::new())
+}
+
+#[test]
+fn rows_that_wait_packed_come_back_as_they_went() {
+    let plain = tables_where_rows_wait(usize::MAX);
+    assert_eq!(6 * PART + 100, plain.flows.rows());
+    // packed from the first on, or as they become many and fewer again
+    for many in [0, 3_000, 9_000] {
+        let packed = tables_where_rows_wait(many);
+        for (one, other) in [
+            (&plain.flows, &packed.flows),
+            (&plain.events, &packed.events),
+            (&plain.rounds, &packed.rounds),
+        ] {
+            assert!(one.batches().eq(other.batches()), "{many}");
+        }
+    }
+}

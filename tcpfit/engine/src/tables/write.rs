@@ -6,6 +6,7 @@ use arrow_array::ArrayRef;
 use arrow_schema::{Schema, SchemaRef};
 
 use super::column::{Column, Edges, Readable, Value};
+use super::packed::{Pack, Packable, Reader, Writer};
 use super::part::{gather_column, Gather, Sorted, Stowable};
 use crate::rows::{EventRow, Feedback, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
 use crate::segment::{Address, Segment};
@@ -71,10 +72,34 @@ macro_rules! table {
     };
 }
 
+/// A table whose rows may have to wait; columns have the names of what they are made of. What is no column need not come
+/// back.
+macro_rules! waiting {
+    ($row:ident, $columns:ident, |$it:ident| { $($name:ident: $kind:ty = $value:expr),+ $(,)? } $(, rest $rest:expr)?) => {
+        table!($row, $columns, |$it| { $($name: $kind = $value),+ });
+
+        impl Pack for $row {
+            // a number is stored with eight bytes, however long it is
+            const LONGEST: usize = 8 $(+ <$kind as Packable>::LONGEST)+;
+
+            fn write(&self, writer: &mut Writer) {
+                $(self.$name.write(writer);)+
+            }
+
+            fn read(reader: &mut Reader) -> Self {
+                Self {
+                    $($name: Packable::read(reader),)+
+                    $(..$rest)?
+                }
+            }
+        }
+    };
+}
+
 /// A table of whose rows a flow may have any number.
 macro_rules! stowable {
-    ($row:ty, $columns:ident, |$it:ident| { $($name:ident: $kind:ty = $value:expr),+ $(,)? }) => {
-        table!($row, $columns, |$it| { $($name: $kind = $value),+ });
+    ($row:ident, $columns:ident, |$it:ident| { $($name:ident: $kind:ty = $value:expr),+ $(,)? }) => {
+        waiting!($row, $columns, |$it| { $($name: $kind = $value),+ });
 
         impl Gather for $columns {
             fn gather(stowed: &mut [Self], order: &[u32]) -> Vec<Vec<ArrayRef>> {
@@ -92,7 +117,7 @@ macro_rules! stowable {
     };
 }
 
-table!(FlowRow, FlowColumns, |row| {
+waiting!(FlowRow, FlowColumns, |row| {
     flow: u32 = row.flow,
     connection: u32 = row.connection,
     src: Address = row.src,
@@ -159,7 +184,7 @@ table!(FlowRow, FlowColumns, |row| {
     rwnd_min: f64 = row.rwnd_min,
     limited_share: f64 = known(row.limited_share),
     busy_s: f64 = known(row.busy_s),
-});
+}, rest Self::default());
 
 stowable!(EventRow, EventColumns, |row| {
     flow: u32 = row.flow,
