@@ -221,10 +221,11 @@ def test_command(capture, folder, tmp_path):
     assert tcpfit.load(tmp_path / "out.tables").segments.height > 300
 
 
-def test_command_of_many(capture, folder, tmp_path):
+def test_command_of_many(capture, tmp_path):
     shutil.copy(capture, tmp_path / "one.pcap")
+    tcpfit.analyze(capture).write_parquet(tmp_path / "without")
     (tmp_path / "no.pcap").write_text("not a capture at all")
-    run = tcpfit_command("report", "one.pcap", "no.pcap", folder / "without", "-o", "pages", cwd=tmp_path)
+    run = tcpfit_command("report", "one.pcap", "no.pcap", "without", "-o", "pages", cwd=tmp_path)
     assert 1 == run.returncode
     assert 1 == len(run.stderr.splitlines())
     assert "no.pcap" in run.stderr
