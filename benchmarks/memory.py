@@ -24,7 +24,8 @@ from engine import SEED, aligned, figures, machine
 QUICKER = 20
 STREAM_GB = 20
 IDLE, OUTSTANDING = "Idle flows", "A window of a million segments"
-IDLE_SEGMENTS = 20
+IDLE_LONGER = "Idle longer flows"
+IDLE_SEGMENTS = {IDLE: 20, IDLE_LONGER: 100}
 BULK_FLOWS = 8
 BULK_PAYLOAD = 1448
 BULK_WINDOW = 700  # segments
@@ -147,13 +148,18 @@ def generated(kind: str) -> Callable[[Path, int], str]:
     return make
 
 
-def idle(path: Path, connections: int) -> str:
-    """Connections that neither end nor go on."""
-    write(path, idle_packets(connections))
-    return f"{connections:,} connections that sent {IDLE_SEGMENTS} segments each, all acknowledged, and stay open"
+def idle(name: str) -> Callable[[Path, int], str]:
+    """Makes connections that neither end nor go on."""
+    segments = IDLE_SEGMENTS[name]
+
+    def make(path: Path, connections: int) -> str:
+        write(path, idle_packets(connections, segments))
+        return f"{connections:,} connections that sent {segments} segments each, all acknowledged, and stay open"
+
+    return make
 
 
-def idle_packets(connections: int) -> Iterator[bytes]:
+def idle_packets(connections: int, segments: int) -> Iterator[bytes]:
     n = 0
 
     def packet(connection: int, there: bool, seq: int, ack: int, flags: int, payload: int = 0) -> bytes:
@@ -168,9 +174,9 @@ def idle_packets(connections: int) -> Iterator[bytes]:
         yield packet(connection, True, 0, 0, SYN)
         yield packet(connection, False, 0, 1, SYN | ACK)
         yield packet(connection, True, 1, 1, ACK)
-        for number in range(IDLE_SEGMENTS):
+        for number in range(segments):
             yield packet(connection, True, 1 + 1000 * number, 1, ACK, 1000)
-        for number in range(2, IDLE_SEGMENTS + 2, 2):
+        for number in range(2, segments + 2, 2):
             yield packet(connection, False, 1, 1 + 1000 * number, ACK)
 
 
@@ -190,7 +196,8 @@ CAPTURES: dict[str, tuple[Callable[[Path, int], str], int]] = {
     "Full packets": (generated("full"), 200_000),
     "Many short flows": (generated("short"), 5_400_000),
     "Many flows at once": (generated("open"), 5_400_000),
-    IDLE: (idle, 50_000),
+    IDLE: (idle(IDLE), 50_000),
+    IDLE_LONGER: (idle(IDLE_LONGER), 20_000),
     OUTSTANDING: (attack("outstanding"), 1_000_000),
     "SYN flood": (attack("syn-flood"), 1_000_000),
     "Connections of one segment": (attack("single-segments"), 1_000_000),
@@ -295,7 +302,9 @@ def main() -> int:
             rows.append((name, f"{used.packets:,}", *(f"{value:.1f}" for value in mib)))
     page = HEAD.format(tcpfit=distribution("tcpfit"), machine=machine([]), start_up=figures(start_up))
     page += "\n" + "\n".join([*said, "", aligned(rows)]) + "\n"
-    page += EACH.format(idle=last_packet[IDLE] / 1024, outstanding=last_packet[OUTSTANDING])
+    page += EACH.format(
+        idle=last_packet[IDLE] / 1024, longer=last_packet[IDLE_LONGER] / 1024, outstanding=last_packet[OUTSTANDING]
+    )
     used = streamed(STREAM_GB * 1e9 / share)
     read = used.course[-1][0]
     early = next(mib for position, mib in used.course if position >= read / 20)
