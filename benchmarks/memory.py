@@ -160,11 +160,11 @@ def idle(name: str) -> Callable[[Path, int], str]:
 
 
 def idle_packets(connections: int, segments: int) -> Iterator[bytes]:
-    n = 0
+    n = 0  # microseconds
 
     def packet(connection: int, there: bool, seq: int, ack: int, flags: int, payload: int = 0) -> bytes:
         nonlocal n
-        n += 1
+        n += 100 if payload else 1
         ends, ports = (0x0B000000 + connection, SERVER), (1024 + connection % 60_000, 80)
         if not there:
             ends, ports = ends[::-1], ports[::-1]

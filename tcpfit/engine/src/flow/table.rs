@@ -20,7 +20,8 @@ const LINGER_NS: i64 = 10_000_000_000;
 const OVER_NS: i64 = 1_000_000_000;
 /// A connection without a packet for this long is settled; what comes later is followed as a new one.
 const IDLE_NS: i64 = 600_000_000_000;
-/// Between two looks for idle connections, in time of the capture.
+/// Between two looks for idle connections, in time of the capture; what one has in reserve that was quiet for so long is
+/// given back.
 const SWEEP_NS: i64 = 60_000_000_000;
 /// A counter went on if at most so many packets lie between two that were seen.
 const NEXT: u16 = 8;
@@ -742,10 +743,14 @@ impl Tracker {
     fn sweep(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
         let mut idle: Vec<(u32, u32)> = Vec::new();
-        for (slot, connection) in (0..).zip(&self.slots) {
-            let is_idle = |c: &&Listing| c.last_ns.saturating_add(IDLE_NS) < now_ns;
-            if let Some(listing) = connection.listing().filter(is_idle) {
-                idle.push((listing.number, slot));
+        for (slot, connection) in (0..).zip(&mut self.slots) {
+            let Some(&Listing { last_ns, number, .. }) = connection.listing() else {
+                continue;
+            };
+            if last_ns.saturating_add(IDLE_NS) < now_ns {
+                idle.push((number, slot));
+            } else if let (Slot::Live(connection), true) = (connection, last_ns.saturating_add(SWEEP_NS) < now_ns) {
+                connection.shrink();
             }
         }
         // in order of first packet, whatever slots were free then
