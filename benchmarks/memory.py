@@ -49,8 +49,9 @@ MiB above what Python and its libraries take before the call ({start_up} MiB her
 """
 
 EACH = (
-    "\nAt the last packet that is {idle:.1f} KiB a connection that is idle and {outstanding:.0f} bytes a segment that "
-    "is outstanding.\n"
+    "\nAt the last packet that is {idle:.1f} KiB a connection that is idle; {longer:.1f} KiB where it was longer, "
+    "most of it room\nfor the 100 segments that were outstanding at once, which is given back after a minute; and "
+    "{outstanding:.0f} bytes\na segment that is outstanding.\n"
 )
 
 STREAM = """

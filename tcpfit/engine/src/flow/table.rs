@@ -39,7 +39,7 @@ const MANY: usize = 16384;
 /// Connections open at once beyond which new ones are kept packed: what is known of fewer is near enough.
 pub const PACKED_FROM: usize = 2048;
 
-/// Connections followed at once, unless the user says otherwise: some 250 MB where none carries data.
+/// Connections followed at once, unless the user says otherwise: some 150 MB where none carries data.
 pub const MAX_FLOWS: usize = 1 << 18;
 /// Of these so many parts are settled at a time when there is no room.
 const ROOM: usize = 4;
