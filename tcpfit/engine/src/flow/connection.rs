@@ -182,7 +182,7 @@ impl Connection {
         }
     }
 
-    /// The connection has closed: few packets will come, if any, so that what it holds in reserve is given back.
+    /// Gives back what it holds in reserve: it has closed, or was quiet for long.
     pub fn shrink(&mut self) {
         for flow in self.ends.iter_mut().filter_map(|end| end.direction.as_mut()) {
             flow.sender.shrink();
