@@ -3,6 +3,9 @@
 /// An IPv4 address is kept in its IPv4-mapped form (`::ffff:a.b.c.d`), so one key type serves both.
 pub type Address = [u8; 16];
 
+/// An identity of VLANs and tunnels that no segment has.
+pub const NOWHERE: u32 = u32::MAX;
+
 /// First 12 bytes of an IPv4-mapped address (RFC 4291, 2.5.5.2).
 pub const V4_MAPPED: [u8; 12] = [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff];
 

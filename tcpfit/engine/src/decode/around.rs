@@ -5,6 +5,7 @@
 //! and session numbers of L2TP (RFC 2661, 3.1) are chosen by each receiver for itself.
 
 use super::Skip;
+use crate::segment::NOWHERE;
 
 /// Tunnels followed into each other.
 const DEEPEST: u8 = 8;
@@ -37,7 +38,7 @@ impl Around {
     /// A tag: whatever their number, tags are passed over in a loop.
     #[inline]
     pub fn tagged(self, kind: Kind, number: u32) -> Self {
-        let identity = mixed(mixed(self.identity, kind as u32), number);
+        let identity = mixed(mixed(self.identity, kind as u32), number).min(NOWHERE - 1);
         Self { identity, ..self }
     }
 

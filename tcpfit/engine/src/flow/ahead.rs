@@ -17,7 +17,7 @@ pub struct Waiting {
     pub segment: Segment,
     pub hash: u32,
     /// Where its connection seems to be.
-    pub slot: u32,
+    pub place: u32,
 }
 
 /// The last `LENGTH` segments, the oldest first.
@@ -48,7 +48,11 @@ impl Ahead {
             self.ring = vec![Waiting::default(); LENGTH];
         }
         let place = &mut self.ring[self.count % LENGTH];
-        (place.segment, place.hash, place.slot) = (*segment, hash, 0);
+        *place = Waiting {
+            segment: *segment,
+            hash,
+            place: 0,
+        };
         self.count = self.count.wrapping_add(1);
         self.waiting = LENGTH.min(self.waiting + 1);
     }

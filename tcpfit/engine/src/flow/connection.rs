@@ -14,7 +14,7 @@ use crate::flow::vantage::{self, Position};
 use crate::flow::window_scale::{self, WindowScale};
 use crate::prefetch::prefetch;
 use crate::rows::{EventRow, Feedback, Kind, Phase, Reason, Sink, Vantage};
-use crate::segment::{flags, Address, Segment};
+use crate::segment::{flags, Segment};
 
 mod row;
 
@@ -150,7 +150,6 @@ struct Syn {
 }
 
 pub struct Connection {
-    pub listing: Listing,
     ends: [End; 2],
     /// Shift of the window field that each end sends, where the SYNs leave no other.
     shifts: [Option<u8>; 2],
@@ -158,20 +157,20 @@ pub struct Connection {
     client: Option<usize>,
     synack_seen: bool,
     position: Option<Position>,
-    held_back: Vec<Segment>,
+    /// Segments, and the end that sent each.
+    held_back: Vec<(usize, Segment)>,
     reset: bool,
 }
 
 impl Connection {
     /// A connection without packets. `counts`: the end's host has shown on other connections that its
     /// identifications count a connection's packets.
-    pub fn new(listing: Listing, counts: [bool; 2]) -> Self {
+    pub fn new(counts: [bool; 2]) -> Self {
         let end = |counts| End {
             counts,
             ..End::default()
         };
         Self {
-            listing,
             ends: counts.map(end),
             shifts: [None, None],
             client: None,
@@ -189,11 +188,10 @@ impl Connection {
         }
     }
 
-    /// Asks for the flow that the segment is of or, if it has no data, acknowledges.
+    /// Asks for the flow that the end's segment is of or, if it has no data, acknowledges.
     #[inline]
-    pub fn prefetch(&self, segment: &Segment) {
-        let end = self.listing.end_of(segment) ^ usize::from(segment.payload == 0);
-        if let Some(flow) = &self.ends[end].direction {
+    pub fn prefetch(&self, end: usize, segment: &Segment) {
+        if let Some(flow) = &self.ends[end ^ usize::from(segment.payload == 0)].direction {
             prefetch(&**flow);
         }
     }
@@ -210,9 +208,9 @@ impl Connection {
     }
 
     /// The end that sent the segment, if nothing of it is in the capture yet.
-    pub fn lacks(&self, segment: &Segment) -> Option<usize> {
-        let one_way = self.listing.arounds[0] == self.listing.arounds[1];
-        let end = self.listing.between(segment).filter(|_| one_way)?;
+    pub fn lacks(&self, listing: &Listing, segment: &Segment) -> Option<usize> {
+        let one_way = listing.arounds[0] == listing.arounds[1];
+        let end = listing.between(segment).filter(|_| one_way)?;
         (!self.ends[end].seen).then_some(end)
     }
 
@@ -231,19 +229,19 @@ impl Connection {
         self.ends[0].fin_acknowledged && self.ends[1].fin_acknowledged
     }
 
-    /// Packets came after the reset of `closed_ns`: it was forged, or its receiver did not take it (RFC 5961, 3.2).
-    pub fn outlives_reset(&self, closed_ns: i64) -> bool {
-        !self.both_finished() && self.listing.last_ns > closed_ns
+    /// Packets that come after its reset count: that was forged, or its receiver did not take it (RFC 5961, 3.2).
+    pub fn outlives_reset(&self) -> bool {
+        !self.both_finished()
     }
 
-    /// The segment is a SYN that opens another connection between the same ends: another initial sequence number.
-    pub fn is_reused_by(&self, segment: &Segment) -> bool {
-        let end = &self.ends[self.listing.end_of(segment)];
+    /// The segment is a SYN of that end that opens another connection: another initial sequence number.
+    pub fn is_reused_by(&self, from: usize, segment: &Segment) -> bool {
+        let end = &self.ends[from];
         if segment.has(flags::ACK) {
             // the SYN comes first, unless its direction is not in the capture
             let known = end.syn.is_some() && end.unwrap.is_some_and(|unwrap| unwrap.isn() != segment.seq);
-            let sent = |held: &Segment| held.payload > 0 && self.is_older(held, segment);
-            return known && !self.ends[1 - self.listing.end_of(segment)].seen && {
+            let sent = |held: &(usize, Segment)| held.1.payload > 0 && is_older(held, from, segment);
+            return known && !self.ends[1 - from].seen && {
                 end.direction.is_some() || end.fin.is_some() || self.held_back.iter().any(sent)
             };
         }
@@ -252,14 +250,8 @@ impl Connection {
             // data but no SYN before: a SYN cannot belong to them
             (Some(_), None) => true,
             // data are held back until the capture point is known
-            (None, _) => end.fin.is_some() || self.held_back.iter().any(|held| self.is_older(held, segment)),
+            (None, _) => end.fin.is_some() || self.held_back.iter().any(|held| is_older(held, from, segment)),
         }
-    }
-
-    /// A packet of the SYN's sender that its connection cannot have sent.
-    fn is_older(&self, held: &Segment, syn: &Segment) -> bool {
-        let after = held.seq.wrapping_sub(syn.seq);
-        (held.src, held.sport) == (syn.src, syn.sport) && !(1..=HELD_BACK_BYTES).contains(&after)
     }
 
     /// End at the capture point, once the handshake or the first packets have told.
@@ -285,20 +277,17 @@ impl Connection {
     }
 
     /// How far the capture's clock has run ahead of the sending host's since its last packet.
-    pub fn ahead_ns(&self, segment: &Segment) -> Option<i64> {
+    pub fn ahead_ns(&self, end: usize, segment: &Segment) -> Option<i64> {
         let (tsval, _) = segment.options.timestamps?;
-        self.ends[self.listing.end_of(segment)]
-            .stamps
-            .ahead_ns(tsval, segment.time_ns)
+        self.ends[end].stamps.ahead_ns(tsval, segment.time_ns)
     }
 
     pub fn needs_hint(&self) -> bool {
         self.position.is_none() && self.held_back.is_empty() && self.client.is_none()
     }
 
-    /// Another connection has shown which host captures.
-    pub fn hint(&mut self, is_local: impl Fn(&Address) -> bool) {
-        let local = self.listing.names.map(|(address, _)| is_local(&address));
+    /// Another connection has shown whether the host at each end captures.
+    pub fn hint(&mut self, local: [bool; 2]) {
         if local[0] != local[1] {
             self.position = Some(Position::at(usize::from(local[1]), 0.7));
         }
@@ -313,7 +302,6 @@ impl Connection {
     /// Takes the next segment, which `end` sent.
     #[inline(always)] // where segments come from, all of the way is in one place
     pub fn push(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
-        self.listing.last_ns = self.listing.last_ns.max(segment.time_ns);
         self.ends[end].seen = true;
         if let Some((tsval, _)) = segment.options.timestamps {
             self.ends[end].stamps.learn(tsval, segment.time_ns);
@@ -420,13 +408,13 @@ impl Connection {
                 return true; // a SYN-ACK sender speaking first; nothing to hold back
             }
         }
-        let silent = || self.held_back.iter().all(|held| self.listing.end_of(held) != end);
+        let silent = || self.held_back.iter().all(|&(sender, _)| sender != end);
         if segment.has(flags::RST) && self.client == Some(end) && !self.synack_seen && silent() {
             // the answer to an ACK of an earlier connection on these ports (RFC 9293, 3.5.2); the SYN will come again
             self.held_back.clear();
             return false;
         }
-        self.held_back.push(*segment);
+        self.held_back.push((end, *segment));
         if self.held_back.len() >= HELD_BACK || segment.has(flags::RST) {
             self.release(numbers, sink);
         }
@@ -437,16 +425,16 @@ impl Connection {
     fn release(&mut self, numbers: &mut Numbers, sink: &mut dyn Sink) {
         let held_back = std::mem::take(&mut self.held_back);
         if self.position.is_none() {
-            self.position = Some(vantage::from_packets(&held_back, |s| self.listing.end_of(s)));
+            self.position = Some(vantage::from_packets(&held_back));
         }
-        for segment in &held_back {
-            self.process_held(segment, numbers, sink);
+        for &(end, ref segment) in &held_back {
+            self.process_held(end, segment, numbers, sink);
         }
     }
 
     #[inline(never)]
-    fn process_held(&mut self, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
-        self.process(self.listing.end_of(segment), segment, numbers, sink);
+    fn process_held(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.process(end, segment, numbers, sink);
     }
 
     #[inline(always)]
@@ -593,7 +581,7 @@ impl Connection {
     }
 
     /// Gives out the flows of the connection.
-    pub fn finish(&mut self, numbers: &mut Numbers, sink: &mut dyn Sink) {
+    pub fn finish(&mut self, listing: &Listing, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.release(numbers, sink);
         for end in 0..2 {
             if let (None, Some(&(syn, ..))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
@@ -603,14 +591,20 @@ impl Connection {
             if let Some(mut flow) = self.ends[end].direction.take() {
                 numbers.overfull += u64::from(flow.sender.overfull);
                 flow.finish(sink);
-                sink.flow(self.row(end, &flow));
+                sink.flow(self.row(listing, end, &flow));
             }
             if let Some(trail) = self.ends[end].trail.take() {
                 if let Some(number) = trail.flow {
                     let known = trail.finish(number, sink);
-                    sink.flow(self.trail_row(end, known));
+                    sink.flow(self.trail_row(listing, end, known));
                 }
             }
         }
     }
+}
+
+/// A packet of the SYN's sender, which is `from`, that its connection cannot have sent.
+fn is_older(&(sender, ref held): &(usize, Segment), from: usize, syn: &Segment) -> bool {
+    let after = held.seq.wrapping_sub(syn.seq);
+    sender == from && !(1..=HELD_BACK_BYTES).contains(&after)
 }

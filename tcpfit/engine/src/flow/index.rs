@@ -11,12 +11,12 @@ const SMALLEST: usize = 64;
 #[derive(Clone, Copy)]
 struct Entry {
     hash: u32,
-    slot: u32,
+    place: u32,
 }
 
-const VACANT: Entry = Entry { hash: 0, slot: EMPTY };
+const VACANT: Entry = Entry { hash: 0, place: EMPTY };
 
-/// Slots by hash, linear probing.
+/// Places by hash, linear probing.
 pub struct Index {
     /// As many as a power of two, at most half of them taken.
     entries: Box<[Entry]>,
@@ -44,17 +44,17 @@ impl Index {
         prefetch(&self.entries[hash as usize & self.mask()]);
     }
 
-    /// What `known` makes of the first slot under the hash that it knows.
+    /// What `known` makes of the first place under the hash that it knows.
     #[inline]
     pub fn find<T>(&self, hash: u32, mut known: impl FnMut(u32) -> Option<T>) -> Option<T> {
         let mut at = hash as usize & self.mask();
         loop {
             let entry = self.entries[at];
-            if entry.slot == EMPTY {
+            if entry.place == EMPTY {
                 return None;
             }
             if entry.hash == hash {
-                if let Some(found) = known(entry.slot) {
+                if let Some(found) = known(entry.place) {
                     return Some(found);
                 }
             }
@@ -62,32 +62,32 @@ impl Index {
         }
     }
 
-    pub fn insert(&mut self, hash: u32, slot: u32) {
+    pub fn insert(&mut self, hash: u32, place: u32) {
         if (self.taken + 1) * 2 > self.entries.len() {
             let larger = vec![VACANT; self.entries.len() * 2].into();
             for entry in std::mem::replace(&mut self.entries, larger) {
-                if entry.slot != EMPTY {
+                if entry.place != EMPTY {
                     self.put(entry);
                 }
             }
         }
-        self.put(Entry { hash, slot });
+        self.put(Entry { hash, place });
         self.taken += 1;
     }
 
     fn put(&mut self, entry: Entry) {
         let mut at = entry.hash as usize & self.mask();
-        while self.entries[at].slot != EMPTY {
+        while self.entries[at].place != EMPTY {
             at = (at + 1) & self.mask();
         }
         self.entries[at] = entry;
     }
 
-    pub fn remove(&mut self, hash: u32, slot: u32) {
+    pub fn remove(&mut self, hash: u32, place: u32) {
         let mask = self.mask();
         let mut hole = hash as usize & mask;
-        while self.entries[hole].slot != slot || self.entries[hole].hash != hash {
-            if self.entries[hole].slot == EMPTY {
+        while self.entries[hole].place != place || self.entries[hole].hash != hash {
+            if self.entries[hole].place == EMPTY {
                 return;
             }
             hole = (hole + 1) & mask;
@@ -98,7 +98,7 @@ impl Index {
         loop {
             at = (at + 1) & mask;
             let entry = self.entries[at];
-            if entry.slot == EMPTY {
+            if entry.place == EMPTY {
                 break;
             }
             let away = at.wrapping_sub(entry.hash as usize) & mask;
@@ -130,20 +130,20 @@ mod tests {
         };
         let mut index = Index::default();
         let mut kept: Vec<(u32, u32)> = Vec::new();
-        for slot in 0..5_000 {
+        for place in 0..5_000 {
             // few hashes, some at the array's end: chains that run into one another and around
             let hash = (chance(300) as u32).wrapping_sub(100);
-            index.insert(hash, slot);
-            kept.push((hash, slot));
+            index.insert(hash, place);
+            kept.push((hash, place));
             if chance(3) > 0 {
-                let (hash, slot) = kept.swap_remove(chance(kept.len() as u64) as usize);
-                index.remove(hash, slot);
-                index.remove(hash, slot);
-                assert_eq!(None, index.find(hash, |found| (found == slot).then_some(found)));
+                let (hash, place) = kept.swap_remove(chance(kept.len() as u64) as usize);
+                index.remove(hash, place);
+                index.remove(hash, place);
+                assert_eq!(None, index.find(hash, |found| (found == place).then_some(found)));
             }
         }
-        for &(hash, slot) in &kept {
-            assert_eq!(Some(slot), index.find(hash, |found| (found == slot).then_some(found)));
+        for &(hash, place) in &kept {
+            assert_eq!(Some(place), index.find(hash, |found| (found == place).then_some(found)));
         }
         assert_eq!(kept.len(), index.taken);
     }

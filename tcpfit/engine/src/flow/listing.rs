@@ -1,6 +1,7 @@
 //! What the flow table goes by: a connection's number, its ends, and how far it has come.
 
-use crate::segment::{Address, Segment};
+use crate::segment::{Address, Segment, NOWHERE};
+use std::num::NonZeroU16;
 
 /// Address and port.
 pub type Name = (Address, u16);
@@ -12,40 +13,50 @@ fn differ((address, port): Name, (other, other_port): Name) -> u64 {
     bits as u64 | (bits >> 64) as u64 | u64::from(port ^ other_port)
 }
 
+/// Number of a host, from 1.
+pub type HostNumber = NonZeroU16;
+
+/// One line of a cache: to know a segment's connection nothing else is looked at.
 #[derive(Clone, Copy)]
+#[repr(align(64))]
 pub struct Listing {
     /// Address and port of each end, of which the first sent the first packet.
     pub names: [Name; 2],
     /// Identities of the VLANs and tunnels around its packets, twice the same where there is one.
     pub arounds: [u32; 2],
     pub number: u32,
+    /// Numbers of the hosts at the ends.
+    pub hosts: [Option<HostNumber>; 2],
     /// It has closed, and stays for late packets.
     pub lingers: bool,
     /// It is over, and stays for a short time only.
     pub ends_soon: bool,
     pub last_ns: i64,
-    /// Numbers of the hosts at the ends.
-    pub hosts: [Option<u32>; 2],
 }
 
+const _: () = assert!(size_of::<Listing>() == 64);
+
 impl Listing {
+    /// No connection's: it is where none is.
+    pub const NONE: Self = Self {
+        names: [([0; 16], 0); 2],
+        arounds: [NOWHERE; 2],
+        number: u32::MAX,
+        hosts: [None; 2],
+        lingers: false,
+        ends_soon: false,
+        last_ns: i64::MIN,
+    };
+
     /// A connection whose first packet is the segment.
-    pub fn new(number: u32, hosts: [Option<u32>; 2], first: &Segment) -> Self {
+    pub fn new(number: u32, hosts: [Option<HostNumber>; 2], first: &Segment) -> Self {
         Self {
             names: [(first.src, first.sport), (first.dst, first.dport)],
             arounds: [first.around; 2],
             number,
-            lingers: false,
-            ends_soon: false,
-            last_ns: i64::MIN,
             hosts,
+            ..Self::NONE
         }
-    }
-
-    /// The end that sent a segment of this connection.
-    #[inline]
-    pub fn end_of(&self, segment: &Segment) -> usize {
-        usize::from(differ(self.names[0], (segment.src, segment.sport)) != 0)
     }
 
     /// The end that sent the segment, if it is between the connection's two ends, in the same VLANs and tunnels.

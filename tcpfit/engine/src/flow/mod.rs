@@ -11,6 +11,7 @@ mod index;
 pub mod ip_id;
 pub mod listing;
 mod packed;
+mod places;
 pub mod rare;
 pub mod ring;
 pub mod rounds;

@@ -45,7 +45,6 @@ impl Default for Store {
 }
 
 pub struct Packed {
-    pub listing: Listing,
     stage: Stage,
     /// Its IP headers have identifications.
     identified: bool,
@@ -72,9 +71,8 @@ impl Packed {
         segment.has(flags::SYN) && !segment.has(others) && segment.around == 0
     }
 
-    pub fn new(listing: Listing, first: &Segment, counts: [bool; 2]) -> Self {
+    pub fn new(first: &Segment, counts: [bool; 2]) -> Self {
         Self {
-            listing,
             stage: Stage::Nothing,
             identified: first.ip_id.is_some(),
             counts,
@@ -90,8 +88,8 @@ impl Packed {
     }
 
     /// The end that sent the segment, if nothing of it is in the capture yet.
-    pub fn lacks(&self, segment: &Segment) -> Option<usize> {
-        self.listing
+    pub fn lacks(&self, listing: &Listing, segment: &Segment) -> Option<usize> {
+        listing
             .between(segment)
             .filter(|&end| end == 1 && self.stage == Stage::Syn)
     }
@@ -100,6 +98,12 @@ impl Packed {
     #[inline]
     pub fn prefetch(&self, store: &Store) {
         store.pool.prefetch(&self.records);
+    }
+
+    /// Asks for the records.
+    #[inline]
+    pub fn prefetch_all(&self, store: &Store) {
+        store.pool.prefetch_all(&self.records);
     }
 
     /// Some flow of it has begun.
@@ -135,7 +139,7 @@ impl Packed {
     /// The segment has to be followed at once, with what came before: it cannot be recorded, or could change which flows and
     /// connections there are.
     #[inline]
-    pub fn is_unusual(&self, end: usize, segment: &Segment) -> bool {
+    pub fn is_unusual(&self, end: usize, segment: &Segment, last_ns: i64) -> bool {
         let options = &segment.options;
         let in_order = match self.stage {
             Stage::Open => !segment.has(flags::SYN),
@@ -151,25 +155,33 @@ impl Packed {
             || options.incomplete
             || segment.payload > u32::from(u16::MAX)
             || segment.ip_id.is_some() != self.identified
-            || segment.time_ns < self.since().0
+            || segment.time_ns < self.since(last_ns).0
             || segment.frame < self.frame
             || self.records.len() > ROOM
     }
 
     /// Time and frame that the next record counts from.
     #[inline]
-    fn since(&self) -> (i64, u64) {
+    fn since(&self, last_ns: i64) -> (i64, u64) {
         match self.stage {
             Stage::Nothing => (0, 0),
-            _ => (self.listing.last_ns, self.frame),
+            _ => (last_ns, self.frame),
         }
     }
 
     /// Takes the next segment, which `end` sent, and which is not unusual; `shared`: its host was known to share its counter
     /// of identifications.
     #[inline]
-    pub fn push(&mut self, end: usize, segment: &Segment, shared: bool, numbers: &mut Numbers, store: &mut Store) {
-        let before = self.since();
+    pub fn push(
+        &mut self,
+        end: usize,
+        segment: &Segment,
+        last_ns: i64,
+        shared: bool,
+        numbers: &mut Numbers,
+        store: &mut Store,
+    ) {
+        let before = self.since(last_ns);
         let since_ns = segment.time_ns - before.0;
         match self.stage {
             Stage::Open => {}
@@ -177,7 +189,7 @@ impl Packed {
             Stage::Syn => (self.stage, self.answered_ns) = (Stage::Answer, since_ns),
             Stage::Answer => self.open(since_ns),
         }
-        (self.listing.last_ns, self.frame) = (segment.time_ns, segment.frame);
+        self.frame = segment.frame;
         if segment.has(flags::ACK) && !segment.has(flags::SYN) && self.fins[1 - end] == Some(segment.ack) {
             self.acknowledged[1 - end] = true;
         }
@@ -203,8 +215,14 @@ impl Packed {
 
     /// Follows what was packed; nothing of it is left in the store.
     #[inline(never)]
-    pub fn unpack(&mut self, store: &mut Store, numbers: &mut Numbers, sink: &mut dyn Sink) -> Box<Connection> {
-        let [a, b] = self.listing.names;
+    pub fn unpack(
+        &mut self,
+        listing: &Listing,
+        store: &mut Store,
+        numbers: &mut Numbers,
+        sink: &mut dyn Sink,
+    ) -> Box<Connection> {
+        let [a, b] = listing.names;
         let ends = [(a, b), (b, a)].map(|((src, sport), (dst, dport))| Segment {
             src,
             dst,
@@ -212,7 +230,7 @@ impl Packed {
             dport,
             ..Segment::default()
         });
-        let mut connection = Box::new(Connection::new(self.listing, self.counts));
+        let mut connection = Box::new(Connection::new(self.counts));
         let next = numbers.next_flow;
         let mut begun = [false; 2];
         let length = self.records.len();
@@ -231,7 +249,7 @@ impl Packed {
             connection.push_packed(end, segment, numbers, sink);
         }
         numbers.next_flow = next;
-        if self.listing.lingers {
+        if listing.lingers {
             connection.shrink();
         }
         connection

@@ -3,9 +3,9 @@
 use crate::flow::ahead::{self, Ahead};
 use crate::flow::connection::{Connection, Numbers};
 use crate::flow::index::Index;
-use crate::flow::listing::{Listing, Name};
+use crate::flow::listing::{HostNumber, Listing, Name};
 use crate::flow::packed::{Packed, Store};
-use crate::prefetch::prefetch;
+use crate::flow::places::{Kept, Past, Places};
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
@@ -28,7 +28,7 @@ const NEXT: u16 = 8;
 /// Turns at which a counter must have gone on: by chance once in 8,000 each.
 const TURNS_NEEDED: u32 = 3;
 /// Hosts remembered as being, or not being, the capturing one.
-const HOSTS: usize = 65_536;
+const HOSTS: usize = HostNumber::MAX.get() as usize;
 
 /// Connections that are looked for without the index.
 const RECENT: usize = 64;
@@ -139,101 +139,12 @@ impl Host {
     }
 }
 
-/// Where a connection is kept.
-enum Slot {
-    Free,
-    Live(Box<Connection>),
-    Packed(Box<Packed>),
-    Past(Box<Past>),
-}
-
-impl Slot {
-    /// What the table goes by, also of a connection that is settled.
-    #[inline]
-    fn known(&self) -> Option<&Listing> {
-        match self {
-            Self::Live(connection) => Some(&connection.listing),
-            Self::Packed(packed) => Some(&packed.listing),
-            Self::Past(past) => Some(&past.listing),
-            Self::Free => None,
-        }
-    }
-
-    /// What the table goes by, of a connection that is followed.
-    #[inline]
-    fn listing(&self) -> Option<&Listing> {
-        self.known().filter(|_| !matches!(self, Self::Past(_)))
-    }
-
-    #[inline]
-    fn live(&self) -> Option<&Connection> {
-        match self {
-            Self::Live(connection) => Some(connection),
-            _ => None,
-        }
-    }
-
-    /// The end that sent the segment, if nothing of it is in the capture yet.
-    fn lacks(&self, segment: &Segment) -> Option<usize> {
-        match self {
-            Self::Live(connection) => connection.lacks(segment),
-            Self::Packed(packed) => packed.lacks(segment),
-            _ => None,
-        }
-    }
-
-    /// Some flow of it has begun.
-    fn carries_data(&self) -> bool {
-        match self {
-            Self::Live(connection) => connection.carries_data(),
-            Self::Packed(packed) => packed.carries_data(),
-            _ => false,
-        }
-    }
-
-    /// Asks for what is known of the connection.
-    #[inline]
-    fn prefetch(&self) {
-        match self {
-            Self::Live(connection) => prefetch(&**connection),
-            Self::Packed(packed) => prefetch(&**packed),
-            _ => {}
-        }
-    }
-
-    /// Asks for the part of it that the segment is for.
-    #[inline]
-    fn prefetch_for(&self, segment: &Segment, store: &Store) {
-        match self {
-            Self::Live(connection) => connection.prefetch(segment),
-            Self::Packed(packed) => packed.prefetch(store),
-            _ => {}
-        }
-    }
-}
-
-/// A connection that was settled, for as long as late packets could be taken for a new one.
-struct Past {
-    listing: Listing,
-    /// Initial sequence number of each end.
-    isns: [Option<u32>; 2],
-}
-
-impl Past {
-    /// The segment is a SYN that opens another connection: another initial sequence number.
-    fn is_reused_by(&self, segment: &Segment) -> bool {
-        let isn = self.listing.sender(segment).and_then(|end| self.isns[end]);
-        segment.has(flags::SYN) && !segment.has(flags::ACK) && isn != Some(segment.seq)
-    }
-}
-
 /// Follows every connection of a capture. The same tracker serves every reader.
 pub struct Tracker {
     numbers: Numbers,
     next_connection: u32,
-    slots: Vec<Slot>,
-    free: Vec<u32>,
-    /// Slots of connections that are followed.
+    places: Places,
+    /// Places of connections that are followed.
     live: usize,
     index: Index,
     seed: Seed,
@@ -264,7 +175,7 @@ pub struct Tracker {
 #[derive(Clone, Copy)]
 struct Closing {
     due_ns: i64,
-    slot: u32,
+    place: u32,
     number: u32,
 }
 
@@ -272,42 +183,51 @@ struct Closing {
 #[derive(Clone, Copy, Default)]
 struct Recent {
     ports: u32,
-    slot: u32,
+    place: u32,
 }
 
 /// What is known of hosts, by address; connections keep the numbers of theirs.
 #[derive(Default)]
 struct Hosts {
-    index: HashMap<Address, u32, RandomState>,
+    index: HashMap<Address, HostNumber, RandomState>,
+    /// By number.
     list: Vec<Host>,
 }
 
 impl Hosts {
     /// Number of the host, a new one if need be; `None` where the table is full.
-    fn number(&mut self, address: Address) -> Option<u32> {
+    fn number(&mut self, address: Address) -> Option<HostNumber> {
         if let Some(&number) = self.index.get(&address) {
             return Some(number);
         }
-        if self.list.len() >= HOSTS {
+        if self.list.len() > HOSTS {
             return None;
         }
-        let number = self.list.len() as u32;
+        if self.list.is_empty() {
+            self.list.push(Host::default()); // no host has number 0
+        }
+        let number = HostNumber::new(self.list.len() as u16)?;
         self.list.push(Host::default());
         self.index.insert(address, number);
         Some(number)
+    }
+
+    #[inline]
+    fn of(&mut self, number: HostNumber) -> &mut Host {
+        &mut self.list[usize::from(number.get())]
     }
 
     /// Looks at a packet of the connection whether one counter serves several connections of the host that sent it.
     #[inline]
     fn shares_counter(&mut self, listing: &Listing, end: usize, segment: &Segment) -> bool {
         match (listing.hosts[end], segment.ip_id) {
-            (Some(host), Some(id @ 1..)) => self.list[host as usize].shares_counter(listing.number, id),
+            (Some(host), Some(id @ 1..)) => self.of(host).shares_counter(listing.number, id),
             _ => false,
         }
     }
 
     fn get(&self, address: &Address) -> Option<&Host> {
-        self.list.get(*self.index.get(address)? as usize)
+        self.list.get(usize::from(self.index.get(address)?.get()))
     }
 }
 
@@ -326,8 +246,7 @@ impl Tracker {
                 overfull: 0,
             },
             next_connection: 0,
-            slots: Vec::new(),
-            free: Vec::new(),
+            places: Places::default(),
             live: 0,
             index: Index::default(),
             seed: Seed::default(),
@@ -382,20 +301,16 @@ impl Tracker {
         self.ahead.push(segment, hash);
         if let Some(waiting) = self.ahead.back(ahead::PLACE) {
             // some connection of this hash: whether it is the segment's shows when it is followed
-            if let Some(slot) = self.index.find(waiting.hash, Some) {
-                waiting.slot = slot;
-                prefetch(&self.slots[slot as usize]);
+            if let Some(place) = self.index.find(waiting.hash, Some) {
+                waiting.place = place;
+                self.places.prefetch(place);
             }
         }
         if let Some(waiting) = self.ahead.back(ahead::CONNECTION) {
-            if let Some(slot) = self.slots.get(waiting.slot as usize) {
-                slot.prefetch();
-            }
+            self.places.prefetch_kept(waiting.place);
         }
         if let Some(waiting) = self.ahead.back(ahead::FLOW) {
-            if let Some(slot) = self.slots.get(waiting.slot as usize) {
-                slot.prefetch_for(&waiting.segment, &self.store);
-            }
+            self.places.prefetch_for(waiting.place, &waiting.segment, &self.store);
         }
     }
 
@@ -405,7 +320,7 @@ impl Tracker {
         let mut ahead = std::mem::take(&mut self.ahead);
         let oldest = ahead.pop();
         if let Some(waiting) = oldest {
-            self.remember(waiting.slot, &waiting.segment);
+            self.remember(waiting.place, &waiting.segment);
             self.follow(&waiting.segment, sink);
         }
         let any = oldest.is_some();
@@ -424,7 +339,7 @@ impl Tracker {
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
         self.catch_up(sink);
         let found = self.find(segment);
-        let ahead_ns = found.and_then(|(slot, _)| self.unpacked(slot, sink)?.ahead_ns(segment));
+        let ahead_ns = found.and_then(|(place, end)| self.unpacked(place, sink)?.1.ahead_ns(end, segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
                 self.follow(&segment, sink);
@@ -459,11 +374,11 @@ impl Tracker {
             self.on_time(now_ns, sink);
         }
         let handshake = segment.has(flags::SYN);
-        let (slot, end) = match self.find(segment) {
-            Some((slot, end)) if !handshake || !self.is_reused(slot, end, segment, sink) => (slot, end),
-            Some((slot, _)) => {
-                self.settle(slot, sink);
-                self.remove(slot);
+        let (place, end) = match self.find(segment) {
+            Some((place, end)) if !handshake || !self.is_reused(place, end, segment, sink) => (place, end),
+            Some((place, _)) => {
+                self.settle(place, sink);
+                self.remove(place);
                 (self.open(segment), 0)
             }
             None => self.other_way(segment, sink).unwrap_or_else(|| {
@@ -473,43 +388,65 @@ impl Tracker {
                 (self.open(segment), 0)
             }),
         };
-        self.remember(slot, segment);
-        let place = slot as usize;
-        if matches!(self.slots[place], Slot::Packed(_)) && self.keep_packed(slot, end, segment, sink) {
-            return;
-        }
-        let Slot::Live(connection) = &mut self.slots[place] else {
-            return; // late, of a connection that is settled
-        };
-        if !handshake && connection.needs_hint() {
-            let hosts = &self.hosts;
-            connection.hint(|address| hosts.get(address).is_some_and(|host| host.local > 0));
-        }
-        if self.hosts.shares_counter(&connection.listing, end, segment) {
-            connection.share_counter(end);
-        }
-        connection.push(end, segment, &mut self.numbers, sink);
-        let listing = &connection.listing;
-        if connection.closed() && (!listing.lingers || connection.is_over() && !listing.ends_soon) {
-            self.linger(slot, now_ns);
+        self.remember(place, segment);
+        match &self.places.kept[place as usize] {
+            Kept::Live(_) => self.push_live(place, end, segment, sink),
+            Kept::Packed(_) => self.push_packed(place, end, segment, sink),
+            Kept::Past(_) | Kept::Nothing => {} // late, of a connection that is settled
         }
     }
 
-    /// Adds the segment to its packed connection; false if that could not be, and is no longer packed.
+    #[inline(always)] // all of a common segment's way is in one place
+    fn push_live(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
+        let Kept::Live(connection) = &mut self.places.kept[place as usize] else {
+            return;
+        };
+        let listing = &mut self.places.listings[place as usize];
+        listing.last_ns = listing.last_ns.max(segment.time_ns);
+        if connection.needs_hint() && !segment.has(flags::SYN) {
+            let hosts = &self.hosts;
+            let is_local = |address: &Address| hosts.get(address).is_some_and(|host| host.local > 0);
+            connection.hint(listing.names.map(|(address, _)| is_local(&address)));
+        }
+        if self.hosts.shares_counter(listing, end, segment) {
+            connection.share_counter(end);
+        }
+        connection.push(end, segment, &mut self.numbers, sink);
+        if connection.closed() && (!listing.lingers || connection.is_over() && !listing.ends_soon) {
+            self.linger(place, segment.time_ns);
+        }
+    }
+
+    /// Adds the segment to its packed connection, or if that cannot be follows both.
     #[inline(never)]
-    fn keep_packed(&mut self, slot: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) -> bool {
-        let place = &mut self.slots[slot as usize];
-        let Slot::Packed(packed) = place else { return false };
-        if packed.is_unusual(end, segment) {
-            unpacked(place, &mut self.store, &mut self.numbers, sink);
-            return false;
+    fn push_packed(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
+        let listing = &mut self.places.listings[place as usize];
+        let Kept::Packed(packed) = &mut self.places.kept[place as usize] else {
+            return;
+        };
+        if packed.is_unusual(end, segment, listing.last_ns) {
+            self.unpacked(place, sink);
+            self.push_unpacked(place, end, segment, sink);
+            return;
         }
-        let shared = self.hosts.shares_counter(&packed.listing, end, segment);
-        packed.push(end, segment, shared, &mut self.numbers, &mut self.store);
-        if packed.closed() && (!packed.listing.lingers || packed.is_over() && !packed.listing.ends_soon) {
-            self.linger(slot, segment.time_ns);
+        let shared = self.hosts.shares_counter(listing, end, segment);
+        packed.push(
+            end,
+            segment,
+            listing.last_ns,
+            shared,
+            &mut self.numbers,
+            &mut self.store,
+        );
+        listing.last_ns = segment.time_ns;
+        if packed.closed() && (!listing.lingers || packed.is_over() && !listing.ends_soon) {
+            self.linger(place, segment.time_ns);
         }
-        true
+    }
+
+    #[cold]
+    fn push_unpacked(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
+        self.push_live(place, end, segment, sink);
     }
 
     /// What is due by the time of the capture.
@@ -524,40 +461,42 @@ impl Tracker {
         self.next_due_ns = queues.into_iter().fold(self.next_sweep_ns, i64::min);
     }
 
-    /// The SYN opens another connection than the slot's.
-    fn is_reused(&mut self, slot: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) -> bool {
-        match &self.slots[slot as usize] {
-            Slot::Packed(packed) if packed.expects(end, segment) => false,
-            Slot::Past(past) => past.is_reused_by(segment),
-            _ => self.unpacked(slot, sink).is_some_and(|c| c.is_reused_by(segment)),
+    /// The SYN opens another connection than the one there.
+    fn is_reused(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) -> bool {
+        match &self.places.kept[place as usize] {
+            Kept::Packed(packed) if packed.expects(end, segment) => false,
+            Kept::Past(past) => past.is_reused_by(end, segment),
+            _ => self
+                .unpacked(place, sink)
+                .is_some_and(|(_, connection)| connection.is_reused_by(end, segment)),
         }
     }
 
-    /// The slot's connection, if it is followed; packed it is no longer.
-    fn unpacked(&mut self, slot: u32, sink: &mut dyn Sink) -> Option<&mut Connection> {
-        unpacked(&mut self.slots[slot as usize], &mut self.store, &mut self.numbers, sink)
+    /// The connection there, if it is followed; packed it is no longer.
+    fn unpacked(&mut self, place: u32, sink: &mut dyn Sink) -> Option<(&mut Listing, &mut Connection)> {
+        let listing = &mut self.places.listings[place as usize];
+        let kept = &mut self.places.kept[place as usize];
+        let connection = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink)?;
+        Some((listing, connection))
     }
 
     /// Lets a connection that has just closed wait for late packets; less long once it is over.
     #[cold]
-    fn linger(&mut self, slot: u32, now_ns: i64) {
-        let (listing, local, over) = match &mut self.slots[slot as usize] {
-            Slot::Live(connection) => {
-                if !connection.listing.lingers {
+    fn linger(&mut self, place: u32, now_ns: i64) {
+        let listing = &mut self.places.listings[place as usize];
+        let (local, over) = match &mut self.places.kept[place as usize] {
+            Kept::Live(connection) => {
+                if !listing.lingers {
                     connection.shrink();
                 }
-                let (local, over) = (connection.local_end(), connection.is_over());
-                (&mut connection.listing, local, over)
+                (connection.local_end(), connection.is_over())
             }
-            Slot::Packed(packed) => {
-                let (local, over) = (packed.local_end(), packed.is_over());
-                (&mut packed.listing, local, over)
-            }
+            Kept::Packed(packed) => (packed.local_end(), packed.is_over()),
             _ => return,
         };
         if !std::mem::replace(&mut listing.lingers, true) {
             if let Some(host) = local.and_then(|end| listing.hosts[end]) {
-                self.hosts.list[host as usize].local += 1;
+                self.hosts.of(host).local += 1;
             }
         }
         listing.ends_soon = over;
@@ -567,7 +506,7 @@ impl Tracker {
             (&mut self.closing, now_ns + LINGER_NS)
         };
         let number = listing.number;
-        queue.push_back(Closing { due_ns, slot, number });
+        queue.push_back(Closing { due_ns, place, number });
         self.next_due_ns = self.next_due_ns.min(due_ns);
     }
 
@@ -577,30 +516,30 @@ impl Tracker {
         if segment.around == 0 && self.arounds.is_empty() {
             return None;
         }
-        let waits = |slot: u32| Some((slot, self.slots.get(slot as usize)?.lacks(segment)?));
-        let (slot, end) = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
+        let waits = |place: u32| Some((place, self.places.lacks(place, segment)?));
+        let (place, end) = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
             let hash = self
                 .seed
                 .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
             self.index.find(hash, waits)
         })?;
-        self.unpacked(slot, sink)?.listing.arounds[1] = segment.around;
-        self.enter(slot, segment);
-        Some((slot, end))
+        self.unpacked(place, sink)?.0.arounds[1] = segment.around;
+        self.enter(place, segment);
+        Some((place, end))
     }
 
     /// The table's entry under the segment's name.
-    fn enter(&mut self, slot: u32, segment: &Segment) {
-        self.index.insert(self.seed.of(segment), slot);
+    fn enter(&mut self, place: u32, segment: &Segment) {
+        self.index.insert(self.seed.of(segment), place);
     }
 
-    /// Slot of the segment's connection, and the end that sent the segment.
+    /// Place of the segment's connection, and the end that sent the segment.
     #[inline(always)]
     fn find(&self, segment: &Segment) -> Option<(u32, usize)> {
         let ports = ports(segment);
         let recent = self.recent[ports as usize % RECENT];
         let known = if recent.ports == ports {
-            self.at(recent.slot, segment)
+            self.places.at(recent.place, segment)
         } else {
             None
         };
@@ -609,21 +548,15 @@ impl Tracker {
 
     #[inline(never)]
     fn look_up(&self, segment: &Segment) -> Option<(u32, usize)> {
-        self.index.find(self.seed.of(segment), |slot| self.at(slot, segment))
+        let known = |place| self.places.at(place, segment);
+        self.index.find(self.seed.of(segment), known)
     }
 
-    /// The slot and the end that sent the segment, if that connection is there.
+    /// The segment's connection seems to be there.
     #[inline]
-    fn at(&self, slot: u32, segment: &Segment) -> Option<(u32, usize)> {
-        let end = self.slots.get(slot as usize)?.known()?.sender(segment)?;
-        Some((slot, end))
-    }
-
-    /// The segment's connection seems to be at the slot.
-    #[inline]
-    fn remember(&mut self, slot: u32, segment: &Segment) {
+    fn remember(&mut self, place: u32, segment: &Segment) {
         let ports = ports(segment);
-        self.recent[ports as usize % RECENT] = Recent { ports, slot };
+        self.recent[ports as usize % RECENT] = Recent { ports, place };
     }
 
     fn open(&mut self, segment: &Segment) -> u32 {
@@ -635,82 +568,75 @@ impl Tracker {
             self.arounds.push(segment.around);
         }
         let hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
-        let counts = hosts.map(|host| host.is_some_and(|number| self.hosts.list[number as usize].counts > 1));
+        let counts = hosts.map(|host| host.is_some_and(|number| self.hosts.of(number).counts > 1));
         let listing = Listing::new(self.next_connection, hosts, segment);
-        let opened = if self.live >= self.packed_from && Packed::begins_with(segment) {
-            Slot::Packed(Box::new(Packed::new(listing, segment, counts)))
+        let kept = if self.live >= self.packed_from && Packed::begins_with(segment) {
+            Kept::Packed(Box::new(Packed::new(segment, counts)))
         } else {
-            Slot::Live(Box::new(Connection::new(listing, counts)))
+            Kept::Live(Box::new(Connection::new(counts)))
         };
         self.next_connection += 1;
         self.live += 1;
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.slots[slot as usize] = opened;
-                slot
-            }
-            None => {
-                self.slots.push(opened);
-                (self.slots.len() - 1) as u32
-            }
-        };
-        self.enter(slot, segment);
-        slot
+        let place = self.places.add(listing, kept);
+        self.enter(place, segment);
+        place
     }
 
-    /// Gives out the slot's connection; `Past` is what stays of it, until it is removed.
-    fn settle(&mut self, slot: u32, sink: &mut dyn Sink) {
-        let kept = &mut self.slots[slot as usize];
-        let Some(connection) = unpacked(kept, &mut self.store, &mut self.numbers, sink) else {
+    /// Gives out the connection there; `Past` is what stays of it, until it is removed.
+    fn settle(&mut self, place: u32, sink: &mut dyn Sink) {
+        let listing = &self.places.listings[place as usize];
+        let kept = &mut self.places.kept[place as usize];
+        let Some(connection) = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink) else {
             return;
         };
-        if connection.listing.lingers {
-            for end in 0..2 {
-                if let Some(host) = connection.listing.hosts[end] {
-                    self.hosts.list[host as usize].counts += u32::from(connection.counts(end));
+        if listing.lingers {
+            for (end, host) in listing.hosts.into_iter().enumerate() {
+                if let Some(host) = host {
+                    self.hosts.of(host).counts += u32::from(connection.counts(end));
                 }
             }
         }
-        connection.finish(&mut self.numbers, sink);
-        let (listing, isns) = (connection.listing, connection.isns());
-        *kept = Slot::Past(Box::new(Past { listing, isns }));
+        connection.finish(listing, &mut self.numbers, sink);
+        let isns = connection.isns();
+        *kept = Kept::Past(Box::new(Past { isns }));
         self.live -= 1;
     }
 
     /// Forgets a connection that was settled.
-    fn remove(&mut self, slot: u32) {
-        let Slot::Past(past) = std::mem::replace(&mut self.slots[slot as usize], Slot::Free) else {
+    fn remove(&mut self, place: u32) {
+        if !matches!(self.places.kept[place as usize], Kept::Past(_)) {
             return;
-        };
-        let ([a, b], [around, alias]) = (past.listing.names, past.listing.arounds);
+        }
+        let listing = self.places.free(place);
+        let ([a, b], [around, alias]) = (listing.names, listing.arounds);
         for around in [Some(around), Some(alias).filter(|&alias| alias != around)]
             .into_iter()
             .flatten()
         {
             let hash = self.seed.hash(a, b, around);
-            self.index.remove(hash, slot);
+            self.index.remove(hash, place);
         }
-        self.free.push(slot);
     }
 
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         while let Some(first) = due(&mut self.closing, now_ns) {
-            let (due_ns, slot) = (first.due_ns, first.slot);
-            let Some(&Listing { last_ns, .. }) = self.listing(first).filter(|listing| !listing.ends_soon) else {
+            let Some((listing, kept)) = self.waiting(first).filter(|(listing, _)| !listing.ends_soon) else {
                 continue;
             };
-            let live = self.slots[slot as usize].live();
-            if live.is_some_and(|connection| connection.outlives_reset(due_ns - LINGER_NS)) {
-                let due_ns = last_ns.saturating_add(LINGER_NS);
+            let reset = kept.live().is_some_and(Connection::outlives_reset);
+            if reset && listing.last_ns > first.due_ns - LINGER_NS {
+                let due_ns = listing.last_ns.saturating_add(LINGER_NS);
                 self.closing.push_back(Closing { due_ns, ..first });
             } else {
-                self.settle(slot, sink);
-                self.remove(slot);
+                self.settle(first.place, sink);
+                self.remove(first.place);
             }
         }
         while let Some(first) = due(&mut self.over, now_ns) {
-            if self.listing(first).is_some() {
-                self.settle(first.slot, sink);
+            let next = |n: usize| self.over.get(n).map(|next| next.place);
+            self.places.prefetch_to_settle(next, &self.store);
+            if self.waiting(first).is_some() {
+                self.settle(first.place, sink);
                 let due_ns = first.due_ns + (LINGER_NS - OVER_NS);
                 self.past.push_back(Closing { due_ns, ..first });
             }
@@ -726,16 +652,15 @@ impl Tracker {
         }
     }
 
-    /// Of the connection that was to wait there, if it still does.
-    fn listing(&self, waits: Closing) -> Option<&Listing> {
-        let listing = self.slots[waits.slot as usize].listing();
-        listing.filter(|listing| listing.number == waits.number)
+    /// The connection that was to wait there, if it still does.
+    fn waiting(&self, waits: Closing) -> Option<(&Listing, &Kept)> {
+        self.places.open(waits.place, waits.number)
     }
 
-    /// Removes what stays of the connection, unless its slot has become another's.
+    /// Removes what stays of the connection, unless its place has become another's.
     fn forget(&mut self, past: Closing) {
-        if matches!(&self.slots[past.slot as usize], Slot::Past(kept) if kept.listing.number == past.number) {
-            self.remove(past.slot);
+        if self.places.listings[past.place as usize].number == past.number {
+            self.remove(past.place);
         }
     }
 
@@ -743,39 +668,39 @@ impl Tracker {
     fn sweep(&mut self, now_ns: i64, sink: &mut dyn Sink) {
         self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
         let mut idle: Vec<(u32, u32)> = Vec::new();
-        for (slot, connection) in (0..).zip(&mut self.slots) {
-            let Some(&Listing { last_ns, number, .. }) = connection.listing() else {
+        for ((place, listing), kept) in (0..).zip(&self.places.listings).zip(&mut self.places.kept) {
+            if !kept.is_open() {
                 continue;
-            };
-            if last_ns.saturating_add(IDLE_NS) < now_ns {
-                idle.push((number, slot));
-            } else if let (Slot::Live(connection), true) = (connection, last_ns.saturating_add(SWEEP_NS) < now_ns) {
+            }
+            if listing.last_ns.saturating_add(IDLE_NS) < now_ns {
+                idle.push((listing.number, place));
+            } else if let (Kept::Live(connection), true) = (kept, listing.last_ns.saturating_add(SWEEP_NS) < now_ns) {
                 connection.shrink();
             }
         }
-        // in order of first packet, whatever slots were free then
+        // in order of first packet, whatever places were free then
         idle.sort_unstable();
-        for (_, slot) in idle {
-            self.settle(slot, sink);
-            self.remove(slot);
+        for (_, place) in idle {
+            self.settle(place, sink);
+            self.remove(place);
         }
     }
 
     /// Settles a part of the connections: those without data before others, then those quiet the longest.
     #[cold]
     fn make_room(&mut self, sink: &mut dyn Sink) {
-        let mut open: Vec<(bool, i64, u32, u32)> = (0..)
-            .zip(&self.slots)
-            .filter_map(|(slot, c)| Some((c.carries_data(), c.listing()?.last_ns, c.listing()?.number, slot)))
+        let all = self.places.all_open();
+        let mut open: Vec<(bool, i64, u32, u32)> = all
+            .map(|(place, listing, carries_data)| (carries_data, listing.last_ns, listing.number, place))
             .collect();
         let part = (open.len() / ROOM).max(1);
         open.select_nth_unstable(part - 1);
         open.truncate(part);
         open.sort_unstable_by_key(|&(_, _, number, _)| number);
         self.crowded_out += open.len() as u64;
-        for (.., slot) in open {
-            self.settle(slot, sink);
-            self.remove(slot);
+        for (.., place) in open {
+            self.settle(place, sink);
+            self.remove(place);
         }
     }
 
@@ -786,15 +711,20 @@ impl Tracker {
         for segment in self.clock.release() {
             self.follow(&segment, sink);
         }
-        let number = |slot: &Slot| slot.listing().map(|listing| listing.number);
-        let mut open: Vec<Slot> = self.slots.drain(..).filter(|slot| number(slot).is_some()).collect();
-        open.sort_unstable_by_key(number);
-        for mut slot in open {
-            if let Some(connection) = unpacked(&mut slot, &mut self.store, &mut self.numbers, sink) {
-                connection.finish(&mut self.numbers, sink);
+        let all = self.places.all_open();
+        let mut open: Vec<(u32, u32)> = all.map(|(place, listing, _)| (listing.number, place)).collect();
+        open.sort_unstable();
+        for (n, &(_, place)) in open.iter().enumerate() {
+            let next = |later: usize| open.get(n + 1 + later).map(|&(_, place)| place);
+            self.places.prefetch_to_settle(next, &self.store);
+            let listing = &self.places.listings[place as usize];
+            let kept = &mut self.places.kept[place as usize];
+            if let Some(connection) = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink) {
+                connection.finish(listing, &mut self.numbers, sink);
             }
+            *kept = Kept::Nothing;
         }
-        self.free.clear();
+        self.places = Places::default();
         self.index.clear();
         self.live = 0;
         for queue in [&mut self.closing, &mut self.over, &mut self.past] {
@@ -803,19 +733,20 @@ impl Tracker {
     }
 }
 
-/// The slot's connection, if it is followed; packed it is no longer.
+/// The connection, if it is followed; packed it is no longer.
 #[inline]
 fn unpacked<'a>(
-    slot: &'a mut Slot,
+    listing: &Listing,
+    kept: &'a mut Kept,
     store: &mut Store,
     numbers: &mut Numbers,
     sink: &mut dyn Sink,
 ) -> Option<&'a mut Connection> {
-    if let Slot::Packed(packed) = slot {
-        *slot = Slot::Live(packed.unpack(store, numbers, sink));
+    if let Kept::Packed(packed) = kept {
+        *kept = Kept::Live(packed.unpack(listing, store, numbers, sink));
     }
-    match slot {
-        Slot::Live(connection) => Some(connection),
+    match kept {
+        Kept::Live(connection) => Some(connection),
         _ => None,
     }
 }

@@ -93,19 +93,17 @@ impl Position {
     }
 }
 
-/// Position from the first packets of a connection whose handshake is not in the capture; `end_of` tells which end sent
-/// a segment.
-pub fn from_packets(packets: &[Segment], end_of: impl Fn(&Segment) -> usize) -> Position {
+/// Position from the first packets of a connection whose handshake is not in the capture, each with the end that sent it.
+pub fn from_packets(packets: &[(usize, Segment)]) -> Position {
     let mut halves: [Option<f64>; 2] = [None, None];
     let mut local = [0u32; 2];
-    for (i, segment) in packets.iter().enumerate() {
-        let end = end_of(segment);
+    for (i, &(end, ref segment)) in packets.iter().enumerate() {
         match segment.direction {
             Direction::Outbound => local[end] += 1,
             Direction::Inbound => local[1 - end] += 1,
             Direction::Unknown => {}
         }
-        let later = || packets[i + 1..].iter().filter(|s| end_of(s) != end);
+        let later = || packets[i + 1..].iter().filter(|p| p.0 != end).map(|p| &p.1);
         // data -> ACK: the half of the other end
         if segment.payload > 0 {
             let edge = segment.seq.wrapping_add(segment.seq_len());

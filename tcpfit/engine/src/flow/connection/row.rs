@@ -2,14 +2,15 @@
 
 use super::Connection;
 use crate::flow::direction::Flow;
+use crate::flow::listing::Listing;
 use crate::flow::vantage::Position;
 use crate::rows::{Feedback, FlowRow, Vantage};
 
 impl Connection {
     /// What the connection knows of a flow whose data are not in the capture.
-    pub(super) fn trail_row(&self, end: usize, known: FlowRow) -> FlowRow {
+    pub(super) fn trail_row(&self, listing: &Listing, end: usize, known: FlowRow) -> FlowRow {
         let peer = &self.ends[1 - end];
-        let (src, dst) = (self.listing.names[end], self.listing.names[1 - end]);
+        let (src, dst) = (listing.names[end], listing.names[1 - end]);
         let scales = self.offered_scales(1 - end);
         let segments = |w: u16| {
             scales
@@ -17,7 +18,7 @@ impl Connection {
                 .map(|k| (u64::from(w) << k) as f64 / f64::from(known.smss_bytes))
         };
         FlowRow {
-            connection: self.listing.number,
+            connection: listing.number,
             window_scale: scales.exact(),
             window_scale_low: scales.low,
             window_scale_high: scales.high,
@@ -32,9 +33,9 @@ impl Connection {
         }
     }
 
-    pub(super) fn row(&self, end: usize, flow: &Flow) -> FlowRow {
+    pub(super) fn row(&self, listing: &Listing, end: usize, flow: &Flow) -> FlowRow {
         let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
-        let (src, dst) = (self.listing.names[end], self.listing.names[1 - end]);
+        let (src, dst) = (listing.names[end], listing.names[1 - end]);
         let position = self.position.unwrap_or(Position::UNKNOWN);
         let syns = own.syn.zip(peer.syn);
         let offered = self.offered_scales(1 - end);
@@ -46,7 +47,7 @@ impl Connection {
         let (lost, marks) = (fates.lost, &sender.marks);
         FlowRow {
             flow: sender.flow,
-            connection: self.listing.number,
+            connection: listing.number,
             src: src.0,
             src_port: src.1,
             dst: dst.0,

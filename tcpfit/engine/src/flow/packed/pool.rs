@@ -70,6 +70,15 @@ impl Pool {
         }
     }
 
+    /// Asks for the first and the last chunk: those between are known by them only.
+    #[inline]
+    pub fn prefetch_all(&self, chain: &Chain) {
+        if chain.first != NONE {
+            prefetch(self.chunk(chain.first));
+            prefetch(self.chunk(chain.last));
+        }
+    }
+
     /// Adds the first `length` of the bytes, at least one; a chunk has room for all of them.
     #[inline]
     pub fn append<const N: usize>(&mut self, chain: &mut Chain, bytes: &[u8; N], length: usize) {

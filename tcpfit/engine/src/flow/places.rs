@@ -1,0 +1,162 @@
+//! Where connections are kept: what each is known by, one beside the other, and what is known of it elsewhere.
+//!
+//! A segment's connection is found by listings alone, a line of a cache each; that a connection is followed, packed or
+//! settled makes no difference to it.
+
+use crate::flow::connection::Connection;
+use crate::flow::listing::Listing;
+use crate::flow::packed::{Packed, Store};
+use crate::prefetch::prefetch;
+use crate::segment::{flags, Segment};
+
+/// What is known of a connection.
+pub enum Kept {
+    Nothing,
+    Live(Box<Connection>),
+    Packed(Box<Packed>),
+    Past(Box<Past>),
+}
+
+/// What stays of a connection that was settled, for as long as late packets could be taken for a new one: the initial
+/// sequence number of each end.
+pub struct Past {
+    pub isns: [Option<u32>; 2],
+}
+
+impl Past {
+    /// The segment is a SYN of that end that opens another connection: another initial sequence number.
+    pub fn is_reused_by(&self, end: usize, segment: &Segment) -> bool {
+        segment.has(flags::SYN) && !segment.has(flags::ACK) && self.isns[end] != Some(segment.seq)
+    }
+}
+
+impl Kept {
+    /// The connection is followed.
+    #[inline]
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::Live(_) | Self::Packed(_))
+    }
+
+    #[inline]
+    pub fn live(&self) -> Option<&Connection> {
+        match self {
+            Self::Live(connection) => Some(connection),
+            _ => None,
+        }
+    }
+
+    /// Some flow of it has begun.
+    fn carries_data(&self) -> bool {
+        match self {
+            Self::Live(connection) => connection.carries_data(),
+            Self::Packed(packed) => packed.carries_data(),
+            _ => false,
+        }
+    }
+}
+
+#[derive(Default)]
+pub struct Places {
+    pub listings: Vec<Listing>,
+    /// Of the same places.
+    pub kept: Vec<Kept>,
+    free: Vec<u32>,
+}
+
+impl Places {
+    /// Keeps a connection.
+    pub fn add(&mut self, listing: Listing, kept: Kept) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.listings[place as usize] = listing;
+            self.kept[place as usize] = kept;
+            return place;
+        }
+        self.listings.push(listing);
+        self.kept.push(kept);
+        (self.kept.len() - 1) as u32
+    }
+
+    /// Forgets the connection there.
+    pub fn free(&mut self, place: u32) -> Listing {
+        self.kept[place as usize] = Kept::Nothing;
+        self.free.push(place);
+        std::mem::replace(&mut self.listings[place as usize], Listing::NONE)
+    }
+
+    /// What is known of the connection there, if that one is followed.
+    pub fn open(&self, place: u32, number: u32) -> Option<(&Listing, &Kept)> {
+        let (listing, kept) = (&self.listings[place as usize], &self.kept[place as usize]);
+        (listing.number == number && kept.is_open()).then_some((listing, kept))
+    }
+
+    /// The place, and the end that sent the segment, if that connection is there.
+    #[inline]
+    pub fn at(&self, place: u32, segment: &Segment) -> Option<(u32, usize)> {
+        let end = self.listings.get(place as usize)?.sender(segment)?;
+        Some((place, end))
+    }
+
+    /// The end that sent the segment, if nothing of it is in the capture yet.
+    pub fn lacks(&self, place: u32, segment: &Segment) -> Option<usize> {
+        let listing = self.listings.get(place as usize)?;
+        match &self.kept[place as usize] {
+            Kept::Live(connection) => connection.lacks(listing, segment),
+            Kept::Packed(packed) => packed.lacks(listing, segment),
+            _ => None,
+        }
+    }
+
+    /// Places of the connections that are followed, with each one's listing, and whether it carries data.
+    pub fn all_open(&self) -> impl Iterator<Item = (u32, &Listing, bool)> {
+        let all = (0..).zip(&self.listings).zip(&self.kept);
+        all.filter(|(_, kept)| kept.is_open())
+            .map(|((place, listing), kept)| (place, listing, kept.carries_data()))
+    }
+
+    /// Asks for what the connection there is known by, and where it is kept.
+    #[inline]
+    pub fn prefetch(&self, place: u32) {
+        if let (Some(listing), Some(kept)) = (self.listings.get(place as usize), self.kept.get(place as usize)) {
+            prefetch(listing);
+            prefetch(kept);
+        }
+    }
+
+    /// Asks for what is known of the connection there.
+    #[inline]
+    pub fn prefetch_kept(&self, place: u32) {
+        match self.kept.get(place as usize) {
+            Some(Kept::Live(connection)) => prefetch(&**connection),
+            Some(Kept::Packed(packed)) => prefetch(&**packed),
+            _ => {}
+        }
+    }
+
+    /// Asks for the part of it that the segment is for.
+    #[inline]
+    pub fn prefetch_for(&self, place: u32, segment: &Segment, store: &Store) {
+        match self.kept.get(place as usize) {
+            Some(Kept::Live(connection)) => {
+                if let Some(end) = self.listings[place as usize].between(segment) {
+                    connection.prefetch(end, segment);
+                }
+            }
+            Some(Kept::Packed(packed)) => packed.prefetch(store),
+            _ => {}
+        }
+    }
+
+    /// Asks for what is needed to settle connections soon: `next` says where those are that come next.
+    #[inline]
+    pub fn prefetch_to_settle(&self, next: impl Fn(usize) -> Option<u32>, store: &Store) {
+        if let Some(place) = next(2) {
+            self.prefetch(place);
+        }
+        if let Some(place) = next(1) {
+            self.prefetch_kept(place);
+        }
+        if let Some(Kept::Packed(packed)) = next(0).and_then(|place| self.kept.get(place as usize)) {
+            packed.prefetch_all(store);
+        }
+    }
+}
