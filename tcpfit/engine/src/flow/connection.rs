@@ -209,8 +209,8 @@ impl Connection {
 
     /// The end that sent the segment, if nothing of it is in the capture yet.
     pub fn lacks(&self, listing: &Listing, segment: &Segment) -> Option<usize> {
-        let one_way = listing.arounds[0] == listing.arounds[1];
-        let end = listing.between(segment).filter(|_| one_way)?;
+        let one_way = listing.ends.arounds[0] == listing.ends.arounds[1];
+        let end = listing.ends.between(segment).filter(|_| one_way)?;
         (!self.ends[end].seen).then_some(end)
     }
 

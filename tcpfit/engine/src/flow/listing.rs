@@ -13,6 +13,47 @@ fn differ((address, port): Name, (other, other_port): Name) -> u64 {
     bits as u64 | (bits >> 64) as u64 | u64::from(port ^ other_port)
 }
 
+/// What a connection is between.
+#[derive(Clone, Copy)]
+pub struct Ends {
+    /// Address and port of each end, of which the first sent the first packet.
+    pub names: [Name; 2],
+    /// Identities of the VLANs and tunnels around its packets, twice the same where there is one.
+    pub arounds: [u32; 2],
+}
+
+impl Ends {
+    /// The end that sent the segment, if it is between the connection's two ends, in the same VLANs and tunnels.
+    #[inline]
+    pub fn sender(&self, segment: &Segment) -> Option<usize> {
+        self.between(segment).filter(|_| self.arounds.contains(&segment.around))
+    }
+
+    /// The end that sent the segment, in whatever VLANs and tunnels.
+    #[inline]
+    pub fn between(&self, segment: &Segment) -> Option<usize> {
+        // no branch on the direction: nobody can predict it
+        let from = usize::from(self.names[0].1 != segment.sport);
+        if self.is_from(from, segment) {
+            return Some(from);
+        }
+        self.other_end(from, segment)
+    }
+
+    /// The ports tell nothing where they are the same at both ends.
+    #[cold]
+    fn other_end(&self, from: usize, segment: &Segment) -> Option<usize> {
+        (self.names[0].1 == self.names[1].1 && self.is_from(1 - from, segment)).then_some(1 - from)
+    }
+
+    #[inline]
+    fn is_from(&self, end: usize, segment: &Segment) -> bool {
+        let src = differ(self.names[end], (segment.src, segment.sport));
+        let dst = differ(self.names[1 - end], (segment.dst, segment.dport));
+        src | dst == 0
+    }
+}
+
 /// Number of a host, from 1.
 pub type HostNumber = NonZeroU16;
 
@@ -20,10 +61,7 @@ pub type HostNumber = NonZeroU16;
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 pub struct Listing {
-    /// Address and port of each end, of which the first sent the first packet.
-    pub names: [Name; 2],
-    /// Identities of the VLANs and tunnels around its packets, twice the same where there is one.
-    pub arounds: [u32; 2],
+    pub ends: Ends,
     pub number: u32,
     /// Numbers of the hosts at the ends.
     pub hosts: [Option<HostNumber>; 2],
@@ -39,8 +77,10 @@ const _: () = assert!(size_of::<Listing>() == 64);
 impl Listing {
     /// No connection's: it is where none is.
     pub const NONE: Self = Self {
-        names: [([0; 16], 0); 2],
-        arounds: [NOWHERE; 2],
+        ends: Ends {
+            names: [([0; 16], 0); 2],
+            arounds: [NOWHERE; 2],
+        },
         number: u32::MAX,
         hosts: [None; 2],
         lingers: false,
@@ -51,36 +91,13 @@ impl Listing {
     /// A connection whose first packet is the segment.
     pub fn new(number: u32, hosts: [Option<HostNumber>; 2], first: &Segment) -> Self {
         Self {
-            names: [(first.src, first.sport), (first.dst, first.dport)],
-            arounds: [first.around; 2],
+            ends: Ends {
+                names: [(first.src, first.sport), (first.dst, first.dport)],
+                arounds: [first.around; 2],
+            },
             number,
             hosts,
             ..Self::NONE
         }
-    }
-
-    /// The end that sent the segment, if it is between the connection's two ends, in the same VLANs and tunnels.
-    #[inline]
-    pub fn sender(&self, segment: &Segment) -> Option<usize> {
-        self.between(segment).filter(|_| self.arounds.contains(&segment.around))
-    }
-
-    /// The end that sent the segment, in whatever VLANs and tunnels.
-    #[inline]
-    pub fn between(&self, segment: &Segment) -> Option<usize> {
-        // no branch on the direction: nobody can predict it
-        let from = usize::from(self.names[0].1 != segment.sport);
-        if self.is_from(from, segment) {
-            return Some(from);
-        }
-        // the ports tell nothing where they are the same at both ends
-        (self.names[0].1 == self.names[1].1 && self.is_from(1 - from, segment)).then_some(1 - from)
-    }
-
-    #[inline]
-    fn is_from(&self, end: usize, segment: &Segment) -> bool {
-        let src = differ(self.names[end], (segment.src, segment.sport));
-        let dst = differ(self.names[1 - end], (segment.dst, segment.dport));
-        src | dst == 0
     }
 }

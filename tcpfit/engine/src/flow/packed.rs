@@ -90,6 +90,7 @@ impl Packed {
     /// The end that sent the segment, if nothing of it is in the capture yet.
     pub fn lacks(&self, listing: &Listing, segment: &Segment) -> Option<usize> {
         listing
+            .ends
             .between(segment)
             .filter(|&end| end == 1 && self.stage == Stage::Syn)
     }
@@ -222,7 +223,7 @@ impl Packed {
         numbers: &mut Numbers,
         sink: &mut dyn Sink,
     ) -> Box<Connection> {
-        let [a, b] = listing.names;
+        let [a, b] = listing.ends.names;
         let ends = [(a, b), (b, a)].map(|((src, sport), (dst, dport))| Segment {
             src,
             dst,

@@ -1,33 +1,19 @@
 //! Where connections are kept: what each is known by, one beside the other, and what is known of it elsewhere.
 //!
-//! A segment's connection is found by listings alone, a line of a cache each; that a connection is followed, packed or
-//! settled makes no difference to it.
+//! A segment's connection is found by listings alone, a line of a cache each; whether a connection is followed or packed
+//! makes no difference to it.
 
 use crate::flow::connection::Connection;
 use crate::flow::listing::Listing;
 use crate::flow::packed::{Packed, Store};
 use crate::prefetch::prefetch;
-use crate::segment::{flags, Segment};
+use crate::segment::Segment;
 
 /// What is known of a connection.
 pub enum Kept {
     Nothing,
     Live(Box<Connection>),
     Packed(Box<Packed>),
-    Past(Box<Past>),
-}
-
-/// What stays of a connection that was settled, for as long as late packets could be taken for a new one: the initial
-/// sequence number of each end.
-pub struct Past {
-    pub isns: [Option<u32>; 2],
-}
-
-impl Past {
-    /// The segment is a SYN of that end that opens another connection: another initial sequence number.
-    pub fn is_reused_by(&self, end: usize, segment: &Segment) -> bool {
-        segment.has(flags::SYN) && !segment.has(flags::ACK) && self.isns[end] != Some(segment.seq)
-    }
 }
 
 impl Kept {
@@ -92,7 +78,7 @@ impl Places {
     /// The place, and the end that sent the segment, if that connection is there.
     #[inline]
     pub fn at(&self, place: u32, segment: &Segment) -> Option<(u32, usize)> {
-        let end = self.listings.get(place as usize)?.sender(segment)?;
+        let end = self.listings.get(place as usize)?.ends.sender(segment)?;
         Some((place, end))
     }
 
@@ -137,7 +123,7 @@ impl Places {
     pub fn prefetch_for(&self, place: u32, segment: &Segment, store: &Store) {
         match self.kept.get(place as usize) {
             Some(Kept::Live(connection)) => {
-                if let Some(end) = self.listings[place as usize].between(segment) {
+                if let Some(end) = self.listings[place as usize].ends.between(segment) {
                     connection.prefetch(end, segment);
                 }
             }

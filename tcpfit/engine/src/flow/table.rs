@@ -3,15 +3,16 @@
 use crate::flow::ahead::{self, Ahead};
 use crate::flow::connection::{Connection, Numbers};
 use crate::flow::index::Index;
-use crate::flow::listing::{HostNumber, Listing, Name};
+use crate::flow::listing::{HostNumber, Listing};
 use crate::flow::packed::{Packed, Store};
-use crate::flow::places::{Kept, Past, Places};
+use crate::flow::past::Past;
+use crate::flow::places::{Kept, Places};
+use crate::flow::seed::Seed;
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
 use foldhash::fast::RandomState;
 use std::collections::{HashMap, VecDeque};
-use std::hash::BuildHasher;
 
 /// Packets of a closed connection are known as such for so long (RFC 9293's 2 MSL is longer than needed here).
 const LINGER_NS: i64 = 10_000_000_000;
@@ -68,50 +69,6 @@ impl Default for Settings {
 /// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
 const AROUNDS: usize = 8;
 
-/// Hashes the ends of a connection, seeded because captures are untrusted input: a folded multiplication an end, as in
-/// foldhash, and their sum, so that both directions have one hash and nothing asks which it is.
-struct Seed([u64; 3]);
-
-impl Default for Seed {
-    fn default() -> Self {
-        let random = RandomState::default();
-        Self([0, 1, 2].map(|n: u64| random.hash_one(n)))
-    }
-}
-
-impl Seed {
-    #[inline]
-    fn hash(&self, a: Name, b: Name, around: u32) -> u32 {
-        let sum = self
-            .end(a)
-            .wrapping_add(self.end(b))
-            .wrapping_add(u64::from(around) << 32);
-        fold(sum ^ self.0[2], self.0[0] | 1) as u32
-    }
-
-    #[inline]
-    fn of(&self, segment: &Segment) -> u32 {
-        self.hash(
-            (segment.src, segment.sport),
-            (segment.dst, segment.dport),
-            segment.around,
-        )
-    }
-
-    #[inline]
-    fn end(&self, (address, port): Name) -> u64 {
-        let address = u128::from_ne_bytes(address);
-        let (low, high) = (address as u64, (address >> 64) as u64);
-        fold(low ^ self.0[0] ^ u64::from(port) << 48, high ^ self.0[1])
-    }
-}
-
-#[inline]
-fn fold(a: u64, b: u64) -> u64 {
-    let product = u128::from(a) * u128::from(b);
-    product as u64 ^ (product >> 64) as u64
-}
-
 /// What connections have shown of a host.
 #[derive(Clone, Copy, Debug, Default)]
 struct Host {
@@ -152,10 +109,11 @@ pub struct Tracker {
     store: Store,
     /// Connections of the last segments, each at a place that its ports give: the next one is often of these.
     recent: [Recent; RECENT],
-    /// Closed connections, those that are over, and those that are settled: each in the order in which they are due.
+    /// Closed connections, and those that are over: each in the order in which they are due.
     closing: VecDeque<Closing>,
     over: VecDeque<Closing>,
-    past: VecDeque<Closing>,
+    /// Those of them that are settled.
+    past: Past,
     /// When the first of them is due, or the next look for idle connections.
     next_due_ns: i64,
     hosts: Hosts,
@@ -254,7 +212,7 @@ impl Tracker {
             recent: [Recent::default(); RECENT],
             closing: VecDeque::new(),
             over: VecDeque::new(),
-            past: VecDeque::new(),
+            past: Past::default(),
             next_due_ns: i64::MIN,
             hosts: Hosts::default(),
             arounds: Vec::new(),
@@ -373,32 +331,46 @@ impl Tracker {
         if now_ns >= self.next_due_ns {
             self.on_time(now_ns, sink);
         }
-        let handshake = segment.has(flags::SYN);
-        let (place, end) = match self.find(segment) {
-            Some((place, end)) if !handshake || !self.is_reused(place, end, segment, sink) => (place, end),
-            Some((place, _)) => {
-                self.settle(place, sink);
-                self.remove(place);
-                (self.open(segment), 0)
-            }
-            None => self.other_way(segment, sink).unwrap_or_else(|| {
-                if self.live >= self.max_flows {
-                    self.make_room(sink);
-                }
-                (self.open(segment), 0)
-            }),
+        let found = self.find(segment);
+        let ordinary = found.filter(|_| !segment.has(flags::SYN));
+        let Some((place, end)) = ordinary.or_else(|| self.find_or_open(found, segment, sink)) else {
+            return; // late, of a connection that is settled
         };
         self.remember(place, segment);
-        match &self.places.kept[place as usize] {
-            Kept::Live(_) => self.push_live(place, end, segment, sink),
-            Kept::Packed(_) => self.push_packed(place, end, segment, sink),
-            Kept::Past(_) | Kept::Nothing => {} // late, of a connection that is settled
+        self.push_live(place, end, segment, sink);
+    }
+
+    /// The connection of a SYN, or of a segment whose connection is not there: it may have to be opened. `None` where it was
+    /// settled before.
+    #[inline(never)]
+    fn find_or_open(
+        &mut self,
+        found: Option<(u32, usize)>,
+        segment: &Segment,
+        sink: &mut dyn Sink,
+    ) -> Option<(u32, usize)> {
+        if let Some((place, end)) = found {
+            if !self.is_reused(place, end, segment, sink) {
+                return found;
+            }
+            self.settle(place, sink);
+            return Some((self.open(segment), 0));
         }
+        if self.past.takes(segment, &self.seed) {
+            return None;
+        }
+        self.other_way(segment, sink).or_else(|| {
+            if self.live >= self.max_flows {
+                self.make_room(sink);
+            }
+            Some((self.open(segment), 0))
+        })
     }
 
     #[inline(always)] // all of a common segment's way is in one place
     fn push_live(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
         let Kept::Live(connection) = &mut self.places.kept[place as usize] else {
+            self.push_packed(place, end, segment, sink);
             return;
         };
         let listing = &mut self.places.listings[place as usize];
@@ -406,7 +378,7 @@ impl Tracker {
         if connection.needs_hint() && !segment.has(flags::SYN) {
             let hosts = &self.hosts;
             let is_local = |address: &Address| hosts.get(address).is_some_and(|host| host.local > 0);
-            connection.hint(listing.names.map(|(address, _)| is_local(&address)));
+            connection.hint(listing.ends.names.map(|(address, _)| is_local(&address)));
         }
         if self.hosts.shares_counter(listing, end, segment) {
             connection.share_counter(end);
@@ -425,8 +397,9 @@ impl Tracker {
             return;
         };
         if packed.is_unusual(end, segment, listing.last_ns) {
-            self.unpacked(place, sink);
-            self.push_unpacked(place, end, segment, sink);
+            if self.unpacked(place, sink).is_some() {
+                self.push_unpacked(place, end, segment, sink);
+            }
             return;
         }
         let shared = self.hosts.shares_counter(listing, end, segment);
@@ -457,7 +430,7 @@ impl Tracker {
             self.sweep(now_ns, sink);
         }
         let first_ns = |queue: &VecDeque<Closing>| queue.front().map_or(i64::MAX, |first| first.due_ns);
-        let queues = [&self.closing, &self.over, &self.past].map(first_ns);
+        let queues = [first_ns(&self.closing), first_ns(&self.over), self.past.due_ns()];
         self.next_due_ns = queues.into_iter().fold(self.next_sweep_ns, i64::min);
     }
 
@@ -465,7 +438,6 @@ impl Tracker {
     fn is_reused(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) -> bool {
         match &self.places.kept[place as usize] {
             Kept::Packed(packed) if packed.expects(end, segment) => false,
-            Kept::Past(past) => past.is_reused_by(end, segment),
             _ => self
                 .unpacked(place, sink)
                 .is_some_and(|(_, connection)| connection.is_reused_by(end, segment)),
@@ -523,7 +495,7 @@ impl Tracker {
                 .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
             self.index.find(hash, waits)
         })?;
-        self.unpacked(place, sink)?.0.arounds[1] = segment.around;
+        self.unpacked(place, sink)?.0.ends.arounds[1] = segment.around;
         self.enter(place, segment);
         Some((place, end))
     }
@@ -582,13 +554,11 @@ impl Tracker {
         place
     }
 
-    /// Gives out the connection there; `Past` is what stays of it, until it is removed.
-    fn settle(&mut self, place: u32, sink: &mut dyn Sink) {
+    /// Gives out the connection there, and forgets it; what it was known by, and the initial sequence number of each end.
+    fn settle(&mut self, place: u32, sink: &mut dyn Sink) -> Option<(Listing, [Option<u32>; 2])> {
         let listing = &self.places.listings[place as usize];
         let kept = &mut self.places.kept[place as usize];
-        let Some(connection) = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink) else {
-            return;
-        };
+        let connection = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink)?;
         if listing.lingers {
             for (end, host) in listing.hosts.into_iter().enumerate() {
                 if let Some(host) = host {
@@ -598,24 +568,12 @@ impl Tracker {
         }
         connection.finish(listing, &mut self.numbers, sink);
         let isns = connection.isns();
-        *kept = Kept::Past(Box::new(Past { isns }));
-        self.live -= 1;
-    }
-
-    /// Forgets a connection that was settled.
-    fn remove(&mut self, place: u32) {
-        if !matches!(self.places.kept[place as usize], Kept::Past(_)) {
-            return;
-        }
         let listing = self.places.free(place);
-        let ([a, b], [around, alias]) = (listing.names, listing.arounds);
-        for around in [Some(around), Some(alias).filter(|&alias| alias != around)]
-            .into_iter()
-            .flatten()
-        {
-            let hash = self.seed.hash(a, b, around);
+        self.live -= 1;
+        for hash in self.seed.all(&listing.ends) {
             self.index.remove(hash, place);
         }
+        Some((listing, isns))
     }
 
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
@@ -629,39 +587,26 @@ impl Tracker {
                 self.closing.push_back(Closing { due_ns, ..first });
             } else {
                 self.settle(first.place, sink);
-                self.remove(first.place);
             }
         }
         while let Some(first) = due(&mut self.over, now_ns) {
             let next = |n: usize| self.over.get(n).map(|next| next.place);
             self.places.prefetch_to_settle(next, &self.store);
-            if self.waiting(first).is_some() {
-                self.settle(first.place, sink);
-                let due_ns = first.due_ns + (LINGER_NS - OVER_NS);
-                self.past.push_back(Closing { due_ns, ..first });
+            if self.waiting(first).is_none() {
+                continue;
             }
-        }
-        while let Some(first) = due(&mut self.past, now_ns) {
-            self.forget(first);
+            if let Some((listing, isns)) = self.settle(first.place, sink) {
+                let due_ns = first.due_ns + (LINGER_NS - OVER_NS);
+                self.past.add(&listing, isns, due_ns, &self.seed);
+            }
         }
         // no more of them are kept than connections are followed
-        while self.past.len() > self.max_flows {
-            if let Some(first) = self.past.pop_front() {
-                self.forget(first);
-            }
-        }
+        self.past.forget(now_ns, self.max_flows, &self.seed);
     }
 
     /// The connection that was to wait there, if it still does.
     fn waiting(&self, waits: Closing) -> Option<(&Listing, &Kept)> {
         self.places.open(waits.place, waits.number)
-    }
-
-    /// Removes what stays of the connection, unless its place has become another's.
-    fn forget(&mut self, past: Closing) {
-        if self.places.listings[past.place as usize].number == past.number {
-            self.remove(past.place);
-        }
     }
 
     #[cold]
@@ -682,7 +627,6 @@ impl Tracker {
         idle.sort_unstable();
         for (_, place) in idle {
             self.settle(place, sink);
-            self.remove(place);
         }
     }
 
@@ -700,7 +644,6 @@ impl Tracker {
         self.crowded_out += open.len() as u64;
         for (.., place) in open {
             self.settle(place, sink);
-            self.remove(place);
         }
     }
 
@@ -727,9 +670,9 @@ impl Tracker {
         self.places = Places::default();
         self.index.clear();
         self.live = 0;
-        for queue in [&mut self.closing, &mut self.over, &mut self.past] {
-            queue.clear();
-        }
+        self.closing.clear();
+        self.over.clear();
+        self.past = Past::default();
     }
 }
 

@@ -10,7 +10,7 @@ impl Connection {
     /// What the connection knows of a flow whose data are not in the capture.
     pub(super) fn trail_row(&self, listing: &Listing, end: usize, known: FlowRow) -> FlowRow {
         let peer = &self.ends[1 - end];
-        let (src, dst) = (listing.names[end], listing.names[1 - end]);
+        let (src, dst) = (listing.ends.names[end], listing.ends.names[1 - end]);
         let scales = self.offered_scales(1 - end);
         let segments = |w: u16| {
             scales
@@ -35,7 +35,7 @@ impl Connection {
 
     pub(super) fn row(&self, listing: &Listing, end: usize, flow: &Flow) -> FlowRow {
         let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
-        let (src, dst) = (listing.names[end], listing.names[1 - end]);
+        let (src, dst) = (listing.ends.names[end], listing.ends.names[1 - end]);
         let position = self.position.unwrap_or(Position::UNKNOWN);
         let syns = own.syn.zip(peer.syn);
         let offered = self.offered_scales(1 - end);
