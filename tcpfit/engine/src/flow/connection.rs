@@ -9,6 +9,7 @@ use crate::flow::listing::Listing;
 use crate::flow::rare::Rare;
 use crate::flow::sender::Sender;
 use crate::flow::sequence::Unwrap;
+use crate::flow::spare::Spare;
 use crate::flow::stamp_clock::StampClock;
 use crate::flow::vantage::{self, Position};
 use crate::flow::window_scale::{self, WindowScale};
@@ -27,12 +28,13 @@ const REPEATED_SYNS: usize = 16;
 /// The handshake's timer runs longer than this; a SYN that comes again sooner was copied on the way.
 const SYN_TIMER_S: f64 = 0.1;
 
-/// What the connection's owner provides: numbers for new flows and the user's settings.
+/// What the connection's owner provides: numbers and memory for new flows, and the user's settings.
 pub struct Numbers {
     pub next_flow: u32,
     pub vantage: Option<Vantage>,
     /// Flows that had more outstanding than is followed.
     pub overfull: u64,
+    pub spare: Spare,
 }
 
 impl Numbers {
@@ -517,7 +519,7 @@ impl Connection {
             acks.set_way(position.halves_s[end].unwrap_or(0.0));
         }
         let scales = self.offered_scales(1 - end);
-        self.ends[end].direction = Some(Box::new(Flow {
+        self.ends[end].direction = Some(numbers.spare.flow(Flow {
             sender,
             arrivals,
             acks,
@@ -592,6 +594,7 @@ impl Connection {
                 numbers.overfull += u64::from(flow.sender.overfull);
                 flow.finish(sink);
                 sink.flow(self.row(listing, end, &flow));
+                numbers.spare.give_flow(flow);
             }
             if let Some(trail) = self.ends[end].trail.take() {
                 if let Some(number) = trail.flow {

@@ -265,7 +265,8 @@ impl Flow {
         let nxt = self.sender.nxt;
         // the FIN's number is no data; what was acknowledged but never seen is not followed
         let acknowledged = at.min(nxt);
-        if at > nxt {
+        // the number of a FIN that has passed is not early
+        if at > nxt && !self.fin.as_ref().is_some_and(|fin| fin.left == nxt && at == nxt + 1) {
             self.early.get_or_insert_default().on_ack(at, segment.time_ns);
         }
         let scale = match &mut self.scale {
@@ -362,6 +363,11 @@ impl Flow {
             self.sender.on_late_ack(&ack, sink);
             answer.nxt = self.sender.nxt;
         }
+    }
+
+    /// Nothing unusual has happened that takes much memory.
+    pub fn is_plain(&self) -> bool {
+        self.scale.is_none() && self.sender.board.is_plain()
     }
 
     pub fn finish(&mut self, sink: &mut dyn Sink) {

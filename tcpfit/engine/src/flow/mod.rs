@@ -21,6 +21,7 @@ pub mod scoreboard;
 mod seed;
 pub mod sender;
 pub mod sequence;
+mod spare;
 pub mod stamp_clock;
 pub mod table;
 pub mod vantage;

@@ -231,7 +231,7 @@ impl Packed {
             dport,
             ..Segment::default()
         });
-        let mut connection = Box::new(Connection::new(self.counts));
+        let mut connection = numbers.spare.connection(Connection::new(self.counts));
         let next = numbers.next_flow;
         let mut begun = [false; 2];
         let length = self.records.len();

@@ -62,11 +62,14 @@ impl Places {
         (self.kept.len() - 1) as u32
     }
 
-    /// Forgets the connection there.
-    pub fn free(&mut self, place: u32) -> Listing {
-        self.kept[place as usize] = Kept::Nothing;
+    /// Takes the connection from there.
+    pub fn free(&mut self, place: u32) -> (Listing, Kept) {
         self.free.push(place);
-        std::mem::replace(&mut self.listings[place as usize], Listing::NONE)
+        let place = place as usize;
+        (
+            std::mem::replace(&mut self.listings[place], Listing::NONE),
+            std::mem::replace(&mut self.kept[place], Kept::Nothing),
+        )
     }
 
     /// What is known of the connection there, if that one is followed.

@@ -159,6 +159,15 @@ impl<T: Copy + Default> Ring<T> {
         low
     }
 
+    /// The ring without its elements, if it has room for `most` at most: another can have it.
+    pub fn emptied(self, most: usize) -> Option<Self> {
+        (self.near.capacity() <= most).then_some(Self {
+            front: 0,
+            len: 0,
+            ..self
+        })
+    }
+
     /// Slots in use before another one is.
     fn touched(&self) -> usize {
         match self.far.last() {

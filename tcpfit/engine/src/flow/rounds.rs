@@ -237,6 +237,12 @@ impl Rounds {
         }
     }
 
+    /// Has the room that the rounds of a flow had which was given out.
+    pub fn reuse(&mut self, old: &mut Self) {
+        std::mem::swap(&mut self.waiting, &mut old.waiting);
+        self.waiting.clear();
+    }
+
     fn close(&mut self) {
         let Some((mut row, _)) = self.current.take() else {
             return;

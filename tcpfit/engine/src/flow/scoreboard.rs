@@ -253,6 +253,11 @@ impl Disturbed {
 }
 
 impl Scoreboard {
+    /// No unit was cut or sent again.
+    pub fn is_plain(&self) -> bool {
+        self.disturbed.is_none()
+    }
+
     fn disturbed(&mut self) -> &mut Disturbed {
         self.disturbed.get_or_insert_with(Box::default)
     }

@@ -8,6 +8,7 @@ use crate::flow::packed::{Packed, Store};
 use crate::flow::past::Past;
 use crate::flow::places::{Kept, Places};
 use crate::flow::seed::Seed;
+use crate::flow::spare::Spare;
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
@@ -202,6 +203,7 @@ impl Tracker {
                 next_flow: 0,
                 vantage: settings.vantage,
                 overfull: 0,
+                spare: Spare::default(),
             },
             next_connection: 0,
             places: Places::default(),
@@ -543,9 +545,9 @@ impl Tracker {
         let counts = hosts.map(|host| host.is_some_and(|number| self.hosts.of(number).counts > 1));
         let listing = Listing::new(self.next_connection, hosts, segment);
         let kept = if self.live >= self.packed_from && Packed::begins_with(segment) {
-            Kept::Packed(Box::new(Packed::new(segment, counts)))
+            Kept::Packed(self.numbers.spare.packed(Packed::new(segment, counts)))
         } else {
-            Kept::Live(Box::new(Connection::new(counts)))
+            Kept::Live(self.numbers.spare.connection(Connection::new(counts)))
         };
         self.next_connection += 1;
         self.live += 1;
@@ -568,7 +570,10 @@ impl Tracker {
         }
         connection.finish(listing, &mut self.numbers, sink);
         let isns = connection.isns();
-        let listing = self.places.free(place);
+        let (listing, kept) = self.places.free(place);
+        if let Kept::Live(connection) = kept {
+            self.numbers.spare.give_connection(connection);
+        }
         self.live -= 1;
         for hash in self.seed.all(&listing.ends) {
             self.index.remove(hash, place);
@@ -665,7 +670,9 @@ impl Tracker {
             if let Some(connection) = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink) {
                 connection.finish(listing, &mut self.numbers, sink);
             }
-            *kept = Kept::Nothing;
+            if let Kept::Live(connection) = std::mem::replace(kept, Kept::Nothing) {
+                self.numbers.spare.give_connection(connection);
+            }
         }
         self.places = Places::default();
         self.index.clear();
@@ -686,7 +693,10 @@ fn unpacked<'a>(
     sink: &mut dyn Sink,
 ) -> Option<&'a mut Connection> {
     if let Kept::Packed(packed) = kept {
-        *kept = Kept::Live(packed.unpack(listing, store, numbers, sink));
+        let live = Kept::Live(packed.unpack(listing, store, numbers, sink));
+        if let Kept::Packed(packed) = std::mem::replace(kept, live) {
+            numbers.spare.give_packed(packed);
+        }
     }
     match kept {
         Kept::Live(connection) => Some(connection),

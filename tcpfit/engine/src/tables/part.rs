@@ -23,6 +23,9 @@ pub const PART: usize = 2048;
 /// Rows that are stowed together: under a MiB.
 const STOW: usize = 4096;
 
+/// Rows that few parts have.
+const SEVERAL: usize = 512;
+
 /// Packed rows that are stowed: some MiB when they are unpacked.
 const PACKED: usize = 4 * STOW;
 
@@ -255,6 +258,10 @@ impl<R: Stowable> Stowing<R> {
         if pack && self.rows.rows.is_empty() {
             self.rows.packed.push(&row);
         } else {
+            if self.rows.rows.len() == SEVERAL {
+                // more will come: they are not moved again
+                self.rows.rows.reserve_exact(STOW - SEVERAL);
+            }
             self.rows.rows.push(row);
         }
         // packed they take less than columns
