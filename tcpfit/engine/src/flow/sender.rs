@@ -557,19 +557,17 @@ impl Sender {
     }
 
     /// The ACK has the SACK blocks of the one before.
-    #[inline(never)]
+    #[inline]
     fn repeats_sack(&mut self, ack: &Ack) -> bool {
         if ack.sack_len == 0 {
             return self.last_sack.take().is_none();
         }
         let blocks = (ack.sack, ack.sack_len);
-        match &mut self.last_sack {
-            Some(last) => std::mem::replace(&mut **last, blocks) == blocks,
-            None => {
-                self.last_sack = Some(Box::new(blocks));
-                false
-            }
-        }
+        let last = self.last_sack.get_or_insert_with(|| Box::new(([(0, 0); 4], 0)));
+        // most often the first block differs
+        let same = last.0[0] == blocks.0[0] && **last == blocks;
+        **last = blocks;
+        same
     }
 
     /// An ACK that says nothing new answers a segment that the receiver did not take: its timestamp was older than one
@@ -594,9 +592,8 @@ impl Sender {
     fn on_sack(&mut self, ack: &Ack) {
         let blocks = &ack.sack[..ack.sack_len as usize];
         self.sack = true;
-        let heard = self.heard;
         let mut first_sample: Option<i64> = None;
-        let mut covered = self.covered.take().unwrap_or_default();
+        let (heard, mut covered) = (self.heard, self.covered.take().unwrap_or_default());
         for (i, &(left, right)) in blocks.iter().enumerate() {
             // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
             let inside = i == 0 && blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
@@ -607,10 +604,14 @@ impl Sender {
             if left >= right || left < self.una || right > self.nxt {
                 continue;
             }
-            for &(left, right) in covered.add(left, right) {
-                for n in self.board.cut(left, right) {
-                    self.on_first_sack(n, ack, heard, &mut first_sample);
+            if let Some((left, right)) = covered.grow(left, right) {
+                if left < right {
+                    self.on_first_covered(left, right, ack, heard, &mut first_sample);
                 }
+                continue;
+            }
+            for &(left, right) in covered.add(left, right) {
+                self.on_first_covered(left, right, ack, heard, &mut first_sample);
             }
         }
         self.covered = Some(covered);
@@ -620,26 +621,31 @@ impl Sender {
         }
     }
 
-    /// A unit that a SACK block covers for the first time.
-    fn on_first_sack(&mut self, n: usize, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
-        let unit = &mut self.board.units[n];
-        unit.sacked_ns = ack.time_ns;
-        let unit = *unit;
-        self.sacked += unit.segments(self.smss);
-        if unit.is_resent() {
-            let last = self.board.last(&unit);
-            if ack.time_ns - last.time_ns >= (self.rtt.min_s * 1e9) as i64 {
-                self.delivered_order = self.delivered_order.max(last.order);
+    /// SACK blocks cover [left, right), of which nothing was covered. They are held against `heard`; `first_sample` is when
+    /// the first of the units was sent that was sent once.
+    fn on_first_covered(&mut self, left: u64, right: u64, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
+        for n in self.board.cut(left, right) {
+            let unit = &mut self.board.units[n];
+            // the copy is made first: to read what was just written would have to wait for it
+            let mut covered = *unit;
+            (unit.sacked_ns, covered.sacked_ns) = (ack.time_ns, ack.time_ns);
+            let unit = covered;
+            self.sacked += unit.segments(self.smss);
+            if unit.is_resent() {
+                let last = self.board.last(&unit);
+                if ack.time_ns - last.time_ns >= (self.rtt.min_s * 1e9) as i64 {
+                    self.delivered_order = self.delivered_order.max(last.order);
+                }
+            } else {
+                self.heard = self.heard.max(unit.right());
+                self.delivered_order = self.delivered_order.max(unit.order);
+                if unit.first_seen() && first_sample.is_none() {
+                    *first_sample = Some(unit.time_ns);
+                }
             }
-        } else {
-            self.heard = self.heard.max(unit.right());
-            self.delivered_order = self.delivered_order.max(unit.order);
-            if unit.first_seen() && first_sample.is_none() {
-                *first_sample = Some(unit.time_ns);
+            if unit.left < heard {
+                self.on_overtaken(&unit, ack, heard);
             }
-        }
-        if unit.left < heard {
-            self.on_overtaken(&unit, ack, heard);
         }
     }
 
