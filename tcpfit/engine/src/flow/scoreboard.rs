@@ -503,6 +503,10 @@ impl Scoreboard {
 #[inline]
 fn first_not(units: &Ring<Unit>, at: u64, below: impl Fn(&Unit) -> bool) -> usize {
     let count = units.len();
+    // the first is asked for more than any other
+    if count == 0 || !below(&units[0]) {
+        return 0;
+    }
     if count < NEAR {
         return units.partition_point(below);
     }

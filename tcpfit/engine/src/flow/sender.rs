@@ -29,7 +29,7 @@ const OUTSTANDING: usize = 1 << 20;
 /// Units that one ACK is held against, where it may concern any.
 pub const LOOKED_AT: usize = 4096;
 /// Segments below the advertised window at which it was not what held the sender.
-const WINDOW_ROOM: f64 = 3.0;
+const WINDOW_ROOM: u64 = 3;
 /// Round trips after the last resend until answers to needless copies have come.
 const EPOCH_ROUND_TRIPS: f64 = 1.5;
 
@@ -294,10 +294,6 @@ impl Sender {
         }
     }
 
-    pub fn window_segments(&self) -> Option<f64> {
-        self.window.map(|w| f64::from(w) / f64::from(self.smss))
-    }
-
     /// Before new data up to `right` go out: nothing that is integrated changes with them, unless they are the first
     /// outstanding or fill the window. Most of the time of a flow is integrated at its ACKs.
     #[inline(always)]
@@ -495,10 +491,8 @@ impl Sender {
         let (sacked_before, flight_before) = (self.sacked, self.flight());
         if ack.ack > self.una {
             let undisturbed = self.phase == Phase::Open && self.duplicate_acks == 0;
-            let outstanding = f64::from(self.outstanding);
-            let room = self
-                .window_segments()
-                .is_some_and(|window| outstanding + WINDOW_ROOM <= window);
+            let room_for = (u64::from(self.outstanding) + WINDOW_ROOM) * u64::from(self.smss);
+            let room = self.window.is_some_and(|window| u64::from(window) >= room_for);
             self.held_back = undisturbed.then_some((flight_before, room));
         }
         let heard = self.heard;
@@ -657,14 +651,10 @@ impl Sender {
             return;
         }
         let from = self.una;
-        let oldest = self.take_plain(ack.ack, heard);
-        let mut taken = Taken {
-            head: oldest.is_none(),
-            oldest,
-            ..Taken::default()
-        };
+        let mut sample_ns = self.take_plain(ack.ack, heard);
+        let mut echoed_ns = None;
         if self.board.units.front().is_some_and(|unit| unit.left < ack.ack) {
-            self.take_any(ack, heard, &mut taken, sink);
+            (sample_ns, echoed_ns) = self.take_any(ack, heard, sample_ns, sink);
         } else {
             self.unexplained_acks = if self.sack { 0 } else { self.unexplained_acks };
         }
@@ -672,14 +662,12 @@ impl Sender {
         if let Some(covered) = self.covered.as_mut().filter(|covered| !covered.is_empty()) {
             covered.below(self.una);
         }
-        if !taken.resent {
-            if let Some(sent_ns) = taken.oldest {
-                let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
-                self.rtt.sample(rtt_s, self.una, self.nxt);
-                self.restart_timer();
-                self.rounds.sample(rtt_s);
-            }
-        } else if let Some(sent_ns) = taken.echoed {
+        if let Some(sent_ns) = sample_ns {
+            let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
+            self.rtt.sample(rtt_s, self.una, self.nxt);
+            self.restart_timer();
+            self.rounds.sample(rtt_s);
+        } else if let Some(sent_ns) = echoed_ns {
             self.rtt
                 .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
             self.restart_timer();
@@ -705,29 +693,63 @@ impl Sender {
         let oldest = units
             .first()
             .filter(|u| u.left >= heard && self.unexplained_acks == 0)?;
-        let (oldest_ns, mut taken, mut count) = (oldest.time_ns, 0, 0);
-        for unit in units {
-            if unit.right() > to || unit.sacked_ns != 0 || !unit.is_plain() {
+        let oldest_ns = oldest.time_ns;
+        let (taken, _) = self.take_run(to, false);
+        (taken > 0).then_some(oldest_ns)
+    }
+
+    /// Takes off the first units up to `to`, as far as they lie side by side, were sent once, and SACK blocks had covered
+    /// them, or had not. How many units and segments.
+    #[inline(always)]
+    fn take_run(&mut self, to: u64, sacked: bool) -> (usize, u32) {
+        let (mut taken, mut count, mut newest) = (0, 0, self.delivered_order);
+        for unit in self.board.units.first_near() {
+            if unit.right() > to || (unit.sacked_ns != 0) != sacked || !unit.is_plain() {
                 break;
             }
             taken += 1;
             count += unit.segments(self.smss);
-            self.delivered_order = self.delivered_order.max(unit.order);
+            newest = newest.max(unit.order);
         }
+        self.delivered_order = newest;
         self.outstanding = self.outstanding.saturating_sub(count);
         self.board.units.skip_front(taken);
-        (taken > 0).then_some(oldest_ns)
+        (taken, count)
     }
 
-    /// Takes off all that the ACK covers.
+    /// Takes off all that the ACK covers, after what `take_plain` took. When the unit was sent that a sample of the round
+    /// trip is of; without one, when the resend was sent whose timestamp the ACK echoes.
     #[inline(never)]
-    fn take_any(&mut self, ack: &Ack, heard: u64, taken: &mut Taken, sink: &mut dyn Sink) {
+    fn take_any(
+        &mut self,
+        ack: &Ack,
+        heard: u64,
+        oldest_ns: Option<i64>,
+        sink: &mut dyn Sink,
+    ) -> (Option<i64>, Option<i64>) {
+        let mut taken = Taken {
+            head: oldest_ns.is_none(),
+            oldest: oldest_ns,
+            ..Taken::default()
+        };
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
-        for _ in 0..self.board.below(ack.ack) {
+        let mut below = self.board.below(ack.ack);
+        while below > 0 {
+            if self.sacked > 0 {
+                // a filled hole sets free what SACK blocks had covered above it
+                let (units, count) = self.take_run(ack.ack, true);
+                self.sacked = self.sacked.saturating_sub(count);
+                if units > 0 {
+                    below -= units;
+                    taken.head = false;
+                    continue;
+                }
+            }
             let Some(unit) = self.board.units.pop_front() else {
                 break;
             };
+            below -= 1;
             let head = std::mem::take(&mut taken.head);
             let count = unit.segments(self.smss);
             self.outstanding = self.outstanding.saturating_sub(count);
@@ -784,6 +806,11 @@ impl Sender {
         }
         // one segment filled the hole, each of the others it released had brought a duplicate ACK
         self.unexplained_acks = held;
+        if taken.resent {
+            (None, taken.echoed)
+        } else {
+            (taken.oldest, None)
+        }
     }
 
     /// A round-trip sample restarts the timer's computation (RFC 6298, 5.7).
@@ -813,8 +840,12 @@ impl Sender {
     /// Gives out what no later packet can change.
     #[inline]
     pub fn settle(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        let waits = self.rounds.waits() || !self.fates.is_settled() || !self.fates.originals.is_empty();
-        if waits || !self.reordering.is_settled() {
+        let fates_wait = |fates: &Fates| !fates.is_settled() || !fates.originals.is_empty();
+        let late_wait = |reordering: &Reordering| !reordering.is_settled();
+        if self.rounds.waits()
+            || self.fates.get().is_some_and(fates_wait)
+            || self.reordering.get().is_some_and(late_wait)
+        {
             self.settle_waiting(now_ns, sink);
         }
     }
