@@ -39,6 +39,8 @@ pub struct Flow {
     pub early: Option<Box<EarlyAcks>>,
     /// What is known of the receiver's window scale, where the SYNs do not say it.
     pub scale: Option<Box<WindowScale>>,
+    /// Of new data there is more to see than that they were sent: the first, early ACKs, or what the window holds.
+    pub watched: bool,
 }
 
 /// The receiver's window was closed.
@@ -103,22 +105,28 @@ impl Flow {
         self.early.as_deref().copied().unwrap_or_default()
     }
 
+    /// Takes a segment of the flow's sender whose data begin at `left`. What most are has the short way: new data in order,
+    /// unmarked, of which nothing has to be watched.
     #[inline]
     pub fn on_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
         if self.sender.vantage != Vantage::Sender {
             self.deliver_acks(left, segment, sink);
         }
-        let right = left + u64::from(segment.payload);
-        let passing = Passing {
-            left,
-            right,
-            time_ns: segment.time_ns,
-            frame: segment.frame,
-            tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
-            ip_id: segment.ip_id,
-            checksum: segment.checksum,
-            ttl: segment.ttl,
-        };
+        let whole = segment.payload <= self.sender.smss || self.smss_known && self.offload;
+        let marked = segment.ecn == marks::CE || segment.has(flags::CWR);
+        let next = left == self.sender.nxt && !self.sender.one_way && !self.sender.board.is_full();
+        if next && segment.payload > 1 && whole && !marked && !self.watched {
+            self.last_ns = self.last_ns.max(segment.time_ns);
+            self.arrivals.on_next_data(left, segment, &mut self.sender, sink);
+        } else {
+            self.on_other_segment(left, segment, sink);
+        }
+    }
+
+    /// A segment of any kind.
+    #[inline(never)]
+    fn on_other_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
+        let passing = Passing::new(left, segment);
         if segment.payload == 0 {
             self.on_empty(passing, segment, sink);
             return;
@@ -138,19 +146,20 @@ impl Flow {
         self.offload |= segment.payload > self.sender.smss;
         if left >= self.sender.nxt {
             if let Some(early) = &mut self.early {
-                early.on_new_data(right, segment.time_ns);
+                early.on_new_data(passing.right, segment.time_ns);
             }
             if let Some(scale) = &mut self.scale {
-                scale.on_data(right);
+                scale.on_data(passing.right);
             }
         }
         if self.first_ns == 0 {
             self.first_ns = segment.time_ns;
         }
+        self.watched = self.early.is_some() || self.scale.is_some() || self.first_ns == 0;
         self.last_ns = self.last_ns.max(segment.time_ns);
         let marked = segment.ecn == marks::CE || segment.has(flags::CWR);
         let before = if marked { self.arrivals.counted() } else { (0, 0) };
-        self.arrivals.on_data(&passing, &mut self.sender, sink);
+        self.arrivals.on_data(left, segment, &mut self.sender, sink);
         if marked {
             self.on_marked(passing, segment, before, sink);
         }
@@ -267,6 +276,7 @@ impl Flow {
         let acknowledged = at.min(nxt);
         if at > nxt {
             self.early.get_or_insert_default().on_ack(at, segment.time_ns);
+            self.watched = true;
         }
         let scale = match &mut self.scale {
             Some(watched) => {
@@ -347,7 +357,8 @@ impl Flow {
     }
 
     /// Hands the sender the ACKs that had reached it before it sent what passes now.
-    pub fn deliver_acks(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
+    #[inline(never)]
+    fn deliver_acks(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
         let mut answer = Answer {
             time_ns: segment.time_ns,
             tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),

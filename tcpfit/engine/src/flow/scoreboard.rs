@@ -17,6 +17,9 @@ const EARNED: usize = 1 << 10;
 const RESEND: usize = 16;
 /// Pieces of cut units at most; beyond, a unit stays whole.
 const PIECES: usize = 4096;
+/// Units outstanding: a window has at most 1 GiB (RFC 7323, 2.3), which is 741,455 segments of 1448 bytes. Beyond it the
+/// oldest have been acknowledged by ACKs that the capture missed.
+const OUTSTANDING: usize = 1 << 20;
 /// Transmissions of a unit that are kept.
 const KEPT: usize = 64;
 
@@ -257,6 +260,12 @@ impl Disturbed {
 impl Scoreboard {
     fn disturbed(&mut self) -> &mut Disturbed {
         self.disturbed.get_or_insert_with(Box::default)
+    }
+
+    /// There are as many units as any window can hold: with another one, the oldest is let go.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.units.len() >= OUTSTANDING
     }
 
     /// Index of the unit that holds the byte `at`; `units.len()` if none does.

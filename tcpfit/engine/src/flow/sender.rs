@@ -23,9 +23,6 @@ const HELD_ONE_WAY: usize = 65_536;
 /// Time in which an answer to an ACK counts as sent because of it, at least: at the sender;
 /// elsewhere four times as long.
 const CLOCK_FLOOR_NS: i64 = 1_000_000;
-/// Units outstanding: a window has at most 1 GiB (RFC 7323, 2.3), which is 741,455 segments of 1448 bytes. Beyond it the
-/// oldest have been acknowledged by ACKs that the capture missed.
-const OUTSTANDING: usize = 1 << 20;
 /// Units that one ACK is held against, where it may concern any.
 pub const LOOKED_AT: usize = 4096;
 /// Segments below the advertised window at which it was not what held the sender.
@@ -267,10 +264,19 @@ impl Sender {
     /// Segments outstanding that the receiver is known, or thought, to have.
     #[inline]
     fn received(&self) -> u32 {
-        match (self.sack, self.phase) {
-            (true, _) => self.sacked,
-            (false, Phase::Open) => self.duplicate_acks,
-            (false, _) => self.unexplained_acks,
+        if self.sack {
+            self.sacked
+        } else {
+            self.thought_received()
+        }
+    }
+
+    /// Without SACK, which few do without: by the duplicate ACKs.
+    #[inline(never)]
+    fn thought_received(&self) -> u32 {
+        match self.phase {
+            Phase::Open => self.duplicate_acks,
+            _ => self.unexplained_acks,
         }
     }
 
@@ -353,40 +359,58 @@ impl Sender {
     /// New data: `sent.left` is `nxt`.
     #[inline(never)]
     pub fn send_new(&mut self, sent: &Sent) {
-        self.send_next(sent);
-    }
-
-    /// The same, in line: what most segments are.
-    #[inline(always)]
-    pub fn send_next(&mut self, sent: &Sent) {
-        self.tick_at_new_data(sent.time_ns, sent.right);
-        self.learn_response(sent.time_ns - self.last_ack_ns);
         let count = segments(sent.right - sent.left, self.smss);
+        let full = self.board.is_full();
         let mut received = self.received();
-        let first = self.transmission(sent, Reason::Unknown, self.flight_without(received));
-        *self.board.units.push_back() = Unit::new(sent.left, sent.right, &first);
-        self.order += u64::from(count);
-        self.nxt = sent.right;
-        self.outstanding += count;
-        if self.board.units.len() > OUTSTANDING {
+        self.put_on_board(sent, count, self.flight_without(received));
+        if full {
             self.let_go();
             received = self.received();
         }
         self.last_sent_ns = sent.time_ns;
         let flight = self.flight_without(received);
+        if self.one_way {
+            return;
+        }
+        self.note_flight(sent, count, flight);
+    }
+
+    /// The same, in line, for what most are: `count` segments of which the ACKs are seen, while the board is not full.
+    #[inline(always)]
+    pub fn send_next(&mut self, sent: &Sent, count: u32) {
+        let received = self.received();
+        let flight = |sender: &Self| f64::from(sender.outstanding.saturating_sub(received));
+        self.put_on_board(sent, count, flight(self));
+        self.last_sent_ns = sent.time_ns;
+        self.note_flight(sent, count, flight(self));
+    }
+
+    /// `flight` is what was outstanding before.
+    #[inline(always)]
+    fn put_on_board(&mut self, sent: &Sent, count: u32, flight: f64) {
+        self.tick_at_new_data(sent.time_ns, sent.right);
+        self.learn_response(sent.time_ns - self.last_ack_ns);
+        let first = self.transmission(sent, Reason::Unknown, flight);
+        *self.board.units.push_back() = Unit::new(sent.left, sent.right, &first);
+        self.order += u64::from(count);
+        self.nxt = sent.right;
+        self.outstanding += count;
+    }
+
+    /// New data have brought the flight to `flight`.
+    #[inline(always)]
+    fn note_flight(&mut self, sent: &Sent, count: u32, flight: f64) {
         if flight > self.totals.flight_max {
             self.totals.flight_max = flight;
         }
-        if !self.one_way {
-            self.bound_window(sent);
-            self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
-            // elsewhere, and without timestamps, when an ACK came to the sender is not known well enough
-            let dated = self.vantage == Vantage::Sender || self.timestamps;
-            match self.phase {
-                Phase::Open if dated => self.rounds.window_reached(flight),
-                Phase::Open => {}
-                _ => self.rounds.disturbed(),
-            }
+        self.bound_window(sent);
+        self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
+        // elsewhere, and without timestamps, when an ACK came to the sender is not known well enough
+        let dated = self.vantage == Vantage::Sender || self.timestamps;
+        match self.phase {
+            Phase::Open if dated => self.rounds.window_reached(flight),
+            Phase::Open => {}
+            _ => self.rounds.disturbed(),
         }
     }
 
