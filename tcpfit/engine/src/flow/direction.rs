@@ -267,14 +267,48 @@ impl Flow {
         });
     }
 
+    /// Takes an ACK of the flow's data. What most are has the short way: at the sender it moves the left edge over data
+    /// that were seen, and says nothing of segments out of order, of marks, or of a closed window.
     pub fn on_ack(&mut self, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, sink: &mut dyn Sink) {
+        let at = unwrap.near(segment.ack);
         self.arrivals.two_way |= segment.payload > 0;
         self.acks_seen = true;
-        let at = unwrap.near(segment.ack);
-        let nxt = self.sender.nxt;
+        let near = self.sender.vantage == Vantage::Sender && self.scale.is_none();
+        let moves = self.sender.una < at && at <= self.sender.nxt;
+        let says = segment.options.sack_len > 0 || self.sender.marks.listens(marks::ace(segment.flags));
+        let closed = segment.window == 0 || self.windows.get().is_some_and(|windows| windows.closed.is_some());
+        if near && moves && !says && !closed {
+            self.last_ns = self.last_ns.max(segment.time_ns);
+            let whole = || Self::ack(at, segment, scale);
+            let window = scale.map(|k| u32::from(segment.window) << k);
+            self.sender.on_next_ack(segment.time_ns, at, window, whole, sink);
+        } else {
+            self.on_other_ack(at, unwrap, segment, scale, sink);
+        }
+    }
+
+    /// The ACK that a segment is, its SACK blocks left aside.
+    #[inline(always)]
+    fn ack(at: u64, segment: &Segment, scale: Option<u8>) -> Ack {
+        Ack {
+            time_ns: segment.time_ns,
+            frame: segment.frame,
+            ack: at,
+            window: scale.map(|k| u32::from(segment.window) << k),
+            tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
+            pure: segment.payload == 0 && !segment.has(flags::FIN),
+            sack: [(0, 0); 4],
+            sack_len: 0,
+            ace: marks::ace(segment.flags),
+        }
+    }
+
+    /// Any ACK.
+    #[inline(never)]
+    fn on_other_ack(&mut self, at: u64, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, sink: &mut dyn Sink) {
         // the FIN's number is no data; what was acknowledged but never seen is not followed
-        let acknowledged = at.min(nxt);
-        if at > nxt {
+        let acknowledged = at.min(self.sender.nxt);
+        if at > acknowledged {
             self.early.get_or_insert_default().on_ack(at, segment.time_ns);
             self.watched = true;
         }
@@ -285,17 +319,8 @@ impl Flow {
             }
             None => scale,
         };
-        let mut ack = Ack {
-            time_ns: segment.time_ns,
-            frame: segment.frame,
-            ack: acknowledged,
-            window: scale.map(|k| u32::from(segment.window) << k),
-            tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
-            pure: segment.payload == 0 && !segment.has(flags::FIN),
-            sack: [(0, 0); 4],
-            sack_len: segment.options.sack_len,
-            ace: marks::ace(segment.flags),
-        };
+        let mut ack = Self::ack(acknowledged, segment, scale);
+        ack.sack_len = segment.options.sack_len;
         for (slot, &(left, right)) in ack.sack.iter_mut().zip(segment.options.sack_blocks()) {
             *slot = (unwrap.near(left), unwrap.near(right));
         }
@@ -305,18 +330,18 @@ impl Flow {
         self.on_window(segment, sink);
         if self.sender.vantage == Vantage::Sender {
             self.sender.on_ack(&ack, sink);
-        } else {
-            if self.sender.marks.listens(ack.ace) {
-                // the receiver's ACKs come in its order: the echo is read where it passes
-                let state = self.sender.state();
-                let progress = ack.ack > self.newest_ack || ack.sack_len > 0;
-                self.sender.marks.on_ack(&ack.echo(progress), state, sink);
-                self.newest_ack = self.newest_ack.max(ack.ack);
-            }
-            let oldest = self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
-            if let Some(oldest) = oldest {
-                self.sender.on_late_ack(&oldest, sink);
-            }
+            return;
+        }
+        if self.sender.marks.listens(ack.ace) {
+            // the receiver's ACKs come in its order: the echo is read where it passes
+            let state = self.sender.state();
+            let progress = ack.ack > self.newest_ack || ack.sack_len > 0;
+            self.sender.marks.on_ack(&ack.echo(progress), state, sink);
+            self.newest_ack = self.newest_ack.max(ack.ack);
+        }
+        let oldest = self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
+        if let Some(oldest) = oldest {
+            self.sender.on_late_ack(&oldest, sink);
         }
     }
 

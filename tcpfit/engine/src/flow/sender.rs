@@ -508,16 +508,33 @@ impl Sender {
         self.on_ack(ack, sink);
     }
 
+    /// An ACK that moves the left edge over data that were seen, and says nothing else: what most do. `whole` gives it with
+    /// all that it says, for the few that come upon more.
+    #[inline(always)]
+    pub fn on_next_ack(
+        &mut self,
+        time_ns: i64,
+        at: u64,
+        window: Option<u32>,
+        whole: impl Fn() -> Ack,
+        sink: &mut dyn Sink,
+    ) {
+        self.one_way = false;
+        self.tick(time_ns);
+        self.hold_back(f64::from(self.outstanding.saturating_sub(self.received())));
+        self.last_sack = None;
+        self.advance(time_ns, at, window, self.heard, whole, sink);
+        self.end_ack(time_ns, window);
+    }
+
+    /// Any ACK.
     #[inline(always)]
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         self.one_way = false;
         self.tick(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
         if ack.ack > self.una {
-            let undisturbed = self.phase == Phase::Open && self.duplicate_acks == 0;
-            let room_for = (u64::from(self.outstanding) + WINDOW_ROOM) * u64::from(self.smss);
-            let room = self.window.is_some_and(|window| u64::from(window) >= room_for);
-            self.held_back = undisturbed.then_some((flight_before, room));
+            self.hold_back(flight_before);
         }
         let heard = self.heard;
         if ack.sack_len > 0 {
@@ -539,7 +556,7 @@ impl Sender {
             self.on_discarded(ack);
         }
         if ack.ack > self.una {
-            self.advance(ack, heard, sink);
+            self.advance(ack.time_ns, ack.ack, ack.window, heard, || *ack, sink);
         } else if ack.ack == self.una && ack.pure && self.order > 0 {
             // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
             let same_window = ack.window == self.window;
@@ -557,21 +574,44 @@ impl Sender {
                     self.duplicates.third_ns = ack.time_ns;
                 }
             }
-            // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
-            let update = ack.window > self.window.map(|w| 2 * w);
-            let (now_ns, srtt_s) = (ack.time_ns, self.rtt.srtt_s);
-            let mut answer = || self.fates.expects_answers() && self.fates.is_answer(now_ns, srtt_s);
-            if !update && !self.sack && !answer() {
-                self.unexplained_acks += 1;
-                self.duplicates.held_to = self.nxt;
-                self.duplicates.held_ns = ack.time_ns;
+            if !self.sack {
+                self.count_unexplained(ack);
             }
         }
-        if !self.sack && self.fates.epoch_open() {
-            self.close_epoch(ack.time_ns);
+        self.end_ack(ack.time_ns, ack.window);
+    }
+
+    /// Without SACK: an ACK that moves nothing came because of data above a hole, unless it answers a copy.
+    #[inline(never)]
+    fn count_unexplained(&mut self, ack: &Ack) {
+        // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
+        if ack.window > self.window.map(|w| 2 * w) {
+            return;
         }
-        self.window = ack.window;
-        self.last_ack_ns = ack.time_ns;
+        if self.fates.expects_answers() && self.fates.is_answer(ack.time_ns, self.rtt.srtt_s) {
+            return;
+        }
+        self.unexplained_acks += 1;
+        self.duplicates.held_to = self.nxt;
+        self.duplicates.held_ns = ack.time_ns;
+    }
+
+    /// The left edge is about to move at a flight of `flight`.
+    #[inline(always)]
+    fn hold_back(&mut self, flight: f64) {
+        let undisturbed = self.phase == Phase::Open && self.duplicate_acks == 0;
+        let room_for = (u64::from(self.outstanding) + WINDOW_ROOM) * u64::from(self.smss);
+        let room = self.window.is_some_and(|window| u64::from(window) >= room_for);
+        self.held_back = undisturbed.then_some((flight, room));
+    }
+
+    #[inline(always)]
+    fn end_ack(&mut self, time_ns: i64, window: Option<u32>) {
+        if !self.sack && self.fates.get().is_some_and(Fates::epoch_open) {
+            self.close_epoch(time_ns);
+        }
+        self.window = window;
+        self.last_ack_ns = time_ns;
     }
 
     /// The ACK has the SACK blocks of the one before.
@@ -667,46 +707,53 @@ impl Sender {
         }
     }
 
-    /// The left edge moves to `ack.ack`.
+    /// The left edge moves to `at`.
     #[inline(always)]
-    fn advance(&mut self, ack: &Ack, heard: u64, sink: &mut dyn Sink) {
-        if ack.ack > self.nxt {
+    fn advance(
+        &mut self,
+        time_ns: i64,
+        at: u64,
+        window: Option<u32>,
+        heard: u64,
+        whole: impl Fn() -> Ack,
+        sink: &mut dyn Sink,
+    ) {
+        if at > self.nxt {
             // acknowledged but never seen: the sender's data are not (all) in the capture
             return;
         }
         let from = self.una;
-        let mut sample_ns = self.take_plain(ack.ack, heard);
+        let mut sample_ns = self.take_plain(at, heard);
         let mut echoed_ns = None;
-        if self.board.units.front().is_some_and(|unit| unit.left < ack.ack) {
-            (sample_ns, echoed_ns) = self.take_any(ack, heard, sample_ns, sink);
+        if self.board.units.front().is_some_and(|unit| unit.left < at) {
+            (sample_ns, echoed_ns) = self.take_any(&whole(), heard, sample_ns, sink);
         } else {
             self.unexplained_acks = if self.sack { 0 } else { self.unexplained_acks };
         }
-        self.una = ack.ack;
+        self.una = at;
         if let Some(covered) = self.covered.as_mut().filter(|covered| !covered.is_empty()) {
             covered.below(self.una);
         }
         if let Some(sent_ns) = sample_ns {
-            let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
+            let rtt_s = (time_ns - sent_ns) as f64 / 1e9;
             self.rtt.sample(rtt_s, self.una, self.nxt);
             self.restart_timer();
             self.rounds.sample(rtt_s);
         } else if let Some(sent_ns) = echoed_ns {
-            self.rtt
-                .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+            self.rtt.smooth((time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
             self.restart_timer();
         }
-        let bytes = ack.ack - from;
+        let bytes = at - from;
         self.totals.acks += 1;
         self.totals.acked_bytes += bytes;
         self.duplicate_acks = 0;
-        self.last_advance_ns = ack.time_ns;
+        self.last_advance_ns = time_ns;
         if self.phase != Phase::Open {
-            self.on_advance(ack, sink);
+            self.on_advance(time_ns, sink);
         }
-        let window = ack.window.map(|w| f64::from(w) / f64::from(self.smss));
-        self.rounds.acked(ack.time_ns, bytes, self.una, window, self.phase);
-        self.settle(ack.time_ns, sink);
+        let window = window.map(|w| f64::from(w) / f64::from(self.smss));
+        self.rounds.acked(time_ns, bytes, self.una, window, self.phase);
+        self.settle(time_ns, sink);
     }
 
     /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
