@@ -207,6 +207,7 @@ impl Rounds {
     }
 
     /// Time in which nothing was outstanding.
+    #[inline(never)]
     pub fn idle(&mut self, seconds: f64) {
         if let Some(row) = self.latest() {
             row.idle_s += seconds;
@@ -214,6 +215,7 @@ impl Rounds {
     }
 
     /// Time in which the advertised window had no room for another segment.
+    #[inline(never)]
     pub fn window_full(&mut self, seconds: f64) {
         if let Some(row) = self.latest() {
             row.window_full_s += seconds;

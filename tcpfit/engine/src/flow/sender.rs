@@ -316,24 +316,31 @@ impl Sender {
     }
 
     /// Moves the clock and integrates over the time with data outstanding.
+    #[inline(never)]
     fn tick(&mut self, time_ns: i64) {
-        if self.clock_ns != 0 && time_ns > self.clock_ns {
-            let seconds = (time_ns - self.clock_ns) as f64 / 1e9;
-            if self.outstanding > 0 {
-                self.totals.busy_s += seconds;
-                if self.rtt.srtt_s > 0.0 {
-                    self.totals.measured_s += seconds;
-                    self.totals.srtt_integral += self.rtt.srtt_s * seconds;
-                    self.totals.rto_integral += self.rtt.rto_s() * seconds;
-                }
-            } else {
-                self.rounds.idle(seconds);
-            }
-            if self.window_is_full() {
-                self.rounds.window_full(seconds);
-            }
+        self.tick_in_line(time_ns);
+    }
+
+    #[inline(always)]
+    fn tick_in_line(&mut self, time_ns: i64) {
+        let since_ns = time_ns - self.clock_ns;
+        if since_ns <= 0 || std::mem::replace(&mut self.clock_ns, time_ns) == 0 {
+            return;
         }
-        self.clock_ns = self.clock_ns.max(time_ns);
+        let seconds = since_ns as f64 / 1e9;
+        if self.outstanding > 0 {
+            self.totals.busy_s += seconds;
+            if self.rtt.srtt_s > 0.0 {
+                self.totals.measured_s += seconds;
+                self.totals.srtt_integral += self.rtt.srtt_s * seconds;
+                self.totals.rto_integral += self.rtt.rto_s() * seconds;
+            }
+        } else {
+            self.rounds.idle(seconds);
+        }
+        if self.window_is_full() {
+            self.rounds.window_full(seconds);
+        }
     }
 
     /// Another segment would not fit into the advertised window (RFC 9293, 3.8.6.2.1: the usable window).
@@ -520,7 +527,7 @@ impl Sender {
         sink: &mut dyn Sink,
     ) {
         self.one_way = false;
-        self.tick(time_ns);
+        self.tick_in_line(time_ns);
         self.hold_back(f64::from(self.outstanding.saturating_sub(self.received())));
         self.last_sack = None;
         self.advance(time_ns, at, window, self.heard, whole, sink);
