@@ -489,9 +489,9 @@ impl Sender {
     }
 
     /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).
-    pub fn on_advance(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+    pub fn on_advance(&mut self, time_ns: i64, sink: &mut dyn Sink) {
         if self.phase != Phase::Open && self.una >= self.episodes.recover {
-            self.close_episode(ack.time_ns, false, sink);
+            self.close_episode(time_ns, false, sink);
         }
     }
 

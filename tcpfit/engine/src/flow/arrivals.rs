@@ -13,6 +13,7 @@ use crate::flow::scoreboard::{segments, Transmission};
 use crate::flow::sender::{Sender, Sent};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
+use crate::segment::Segment;
 use std::collections::VecDeque;
 
 /// Missing transmissions remembered; older ones are lost for good.
@@ -71,6 +72,23 @@ pub struct Passing {
     pub ttl: u8,
 }
 
+impl Passing {
+    /// The segment whose data begin at `left`.
+    #[inline(always)]
+    pub fn new(left: u64, segment: &Segment) -> Self {
+        Self {
+            left,
+            right: left + u64::from(segment.payload),
+            time_ns: segment.time_ns,
+            frame: segment.frame,
+            tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
+            ip_id: segment.ip_id,
+            checksum: segment.checksum,
+            ttl: segment.ttl,
+        }
+    }
+}
+
 #[derive(Clone, Debug, Default)]
 pub struct Arrivals {
     id: IpId,
@@ -86,7 +104,8 @@ pub struct Arrivals {
     /// Packets that passed, copies included.
     packets: u64,
     pub bytes: u64,
-    pub unique_bytes: u64,
+    /// Of these, what had passed before.
+    repeated_bytes: i64,
 }
 
 /// Transmissions that did not come by, came once more, or were sent again.
@@ -132,6 +151,10 @@ impl Arrivals {
         self.uncommon
             .as_ref()
             .map_or_else(Counts::default, |uncommon| uncommon.counts)
+    }
+
+    pub fn unique_bytes(&self) -> u64 {
+        (self.bytes as i64 - self.repeated_bytes) as u64
     }
 
     /// Segments and copies so far.
@@ -207,29 +230,43 @@ impl Arrivals {
         }
     }
 
+    /// Data that begin where the sender's end, while its board is not full.
     #[inline(always)]
-    pub fn on_data(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+    pub fn on_next_data(&mut self, left: u64, segment: &Segment, sender: &mut Sender, sink: &mut dyn Sink) {
         self.packets += 1;
-        let count = segments(passing.right - passing.left, sender.smss);
-        // what most segments are: the next, no copy, and no identification is missing before it
-        let next_id = passing.ip_id.is_some_and(|id| self.id.take_next(id, count));
-        let mut place = Place::Unknown;
-        if let Some(id) = passing.ip_id.filter(|_| !next_id) {
-            place = self.id.observe_any(id, count);
-        }
-        let next = passing.left == sender.nxt && self.last.is_none_or(|last| last.left != passing.left);
-        let newest = matches!(place, Place::Unknown | Place::Newest { missing: 0, .. });
-        if next && newest && self.skipped() == 0 && !sender.one_way {
-            self.last = Some(*passing);
+        let count = segments(u64::from(segment.payload), sender.smss);
+        // what most are: no copy, and no identification is missing before it
+        let place = match segment.ip_id {
+            Some(id) if !self.id.take_next(id, count) => Some(self.id.observe_any(id, count)),
+            _ => None,
+        };
+        let newest = matches!(place, None | Some(Place::Unknown | Place::Newest { missing: 0, .. }));
+        let passing = Passing::new(left, segment);
+        if newest && self.skipped() == 0 && self.last.is_none_or(|last| last.left != left) {
+            self.last = Some(passing);
             self.segments += u64::from(count);
-            self.bytes += passing.right - passing.left;
-            self.newest_tsval = passing.tsval.or(self.newest_tsval);
-            self.unique_bytes += passing.right - passing.left;
-            sender.send_next(&Self::sent(passing));
+            self.bytes += u64::from(segment.payload);
+            if let Some(tsval) = passing.tsval {
+                self.newest_tsval = Some(tsval);
+            }
+            sender.send_next(&Self::sent(&passing), count);
         } else {
-            let place = if next_id { self.id.newest() } else { place };
-            self.on_other_data(*passing, count, place, sender, sink);
+            let taken = segment.ip_id.map_or(Place::Unknown, |_| self.id.newest());
+            self.on_other_data(passing, count, place.unwrap_or(taken), sender, sink);
         }
+    }
+
+    /// Data of any kind.
+    #[inline(never)]
+    pub fn on_data(&mut self, left: u64, segment: &Segment, sender: &mut Sender, sink: &mut dyn Sink) {
+        if left == sender.nxt && !sender.one_way && !sender.board.is_full() {
+            self.on_next_data(left, segment, sender, sink);
+            return;
+        }
+        self.packets += 1;
+        let count = segments(u64::from(segment.payload), sender.smss);
+        let place = segment.ip_id.map_or(Place::Unknown, |id| self.id.observe(id, count));
+        self.on_other_data(Passing::new(left, segment), count, place, sender, sink);
     }
 
     /// The segment comes by value: one whose address is asked for is written to memory, and most are only looked at.
@@ -253,6 +290,7 @@ impl Arrivals {
                 self.segments += u64::from(count);
                 self.uncommon().counts.network_copies += u64::from(count);
                 self.bytes += passing.right - passing.left;
+                self.repeated_bytes += (passing.right - passing.left) as i64;
             }
             self.copy_event(passing, count, sender, sink);
             return;
@@ -260,6 +298,8 @@ impl Arrivals {
         self.last = Some(*passing);
         self.segments += u64::from(count);
         self.bytes += passing.right - passing.left;
+        // until it shows that they are new
+        self.repeated_bytes += (passing.right - passing.left) as i64;
         if let Place::Newest { index, missing } = place {
             self.skip(index, missing);
         }
@@ -298,7 +338,7 @@ impl Arrivals {
     #[inline(never)]
     fn send_new(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         self.newest_tsval = passing.tsval.or(self.newest_tsval);
-        self.unique_bytes += passing.right - passing.left;
+        self.repeated_bytes -= (passing.right - passing.left) as i64;
         if sender.one_way {
             sender.send_new_one_way(&Self::sent(passing), sink);
         } else {
@@ -596,7 +636,7 @@ impl Arrivals {
     ) {
         let (rtt_s, flight) = (sender.rtt.srtt_s, sender.flight());
         if sender.first_copy(passing.left) {
-            self.unique_bytes += passing.right - passing.left;
+            self.repeated_bytes -= (passing.right - passing.left) as i64;
         }
         let late = Late {
             time_ns: passing.time_ns,
@@ -657,7 +697,7 @@ impl Arrivals {
             ..Self::sent(&passing)
         };
         if sender.first_copy(passing.left) {
-            self.unique_bytes += split - passing.left;
+            self.repeated_bytes -= (split - passing.left) as i64;
         }
         let seen_before = sender.seen_before(passing.left, split);
         sender.send_again(&again, sink);

@@ -533,6 +533,7 @@ impl Connection {
             windows: Rare::new(number),
             fin: None,
             early: None,
+            watched: true,
             scale: scales.exact().is_none().then(|| Box::new(WindowScale::new(scales))),
         }));
     }

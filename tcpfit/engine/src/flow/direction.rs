@@ -39,6 +39,8 @@ pub struct Flow {
     pub early: Option<Box<EarlyAcks>>,
     /// What is known of the receiver's window scale, where the SYNs do not say it.
     pub scale: Option<Box<WindowScale>>,
+    /// Of new data there is more to see than that they were sent: the first, early ACKs, or what the window holds.
+    pub watched: bool,
 }
 
 /// The receiver's window was closed.
@@ -103,22 +105,28 @@ impl Flow {
         self.early.as_deref().copied().unwrap_or_default()
     }
 
+    /// Takes a segment of the flow's sender whose data begin at `left`. What most are has the short way: new data in order,
+    /// unmarked, of which nothing has to be watched.
     #[inline]
     pub fn on_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
         if self.sender.vantage != Vantage::Sender {
             self.deliver_acks(left, segment, sink);
         }
-        let right = left + u64::from(segment.payload);
-        let passing = Passing {
-            left,
-            right,
-            time_ns: segment.time_ns,
-            frame: segment.frame,
-            tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
-            ip_id: segment.ip_id,
-            checksum: segment.checksum,
-            ttl: segment.ttl,
-        };
+        let whole = segment.payload <= self.sender.smss || self.smss_known && self.offload;
+        let marked = segment.ecn == marks::CE || segment.has(flags::CWR);
+        let next = left == self.sender.nxt && !self.sender.one_way && !self.sender.board.is_full();
+        if next && segment.payload > 1 && whole && !marked && !self.watched {
+            self.last_ns = self.last_ns.max(segment.time_ns);
+            self.arrivals.on_next_data(left, segment, &mut self.sender, sink);
+        } else {
+            self.on_other_segment(left, segment, sink);
+        }
+    }
+
+    /// A segment of any kind.
+    #[inline(never)]
+    fn on_other_segment(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
+        let passing = Passing::new(left, segment);
         if segment.payload == 0 {
             self.on_empty(passing, segment, sink);
             return;
@@ -138,19 +146,20 @@ impl Flow {
         self.offload |= segment.payload > self.sender.smss;
         if left >= self.sender.nxt {
             if let Some(early) = &mut self.early {
-                early.on_new_data(right, segment.time_ns);
+                early.on_new_data(passing.right, segment.time_ns);
             }
             if let Some(scale) = &mut self.scale {
-                scale.on_data(right);
+                scale.on_data(passing.right);
             }
         }
         if self.first_ns == 0 {
             self.first_ns = segment.time_ns;
         }
+        self.watched = self.early.is_some() || self.scale.is_some() || self.first_ns == 0;
         self.last_ns = self.last_ns.max(segment.time_ns);
         let marked = segment.ecn == marks::CE || segment.has(flags::CWR);
         let before = if marked { self.arrivals.counted() } else { (0, 0) };
-        self.arrivals.on_data(&passing, &mut self.sender, sink);
+        self.arrivals.on_data(left, segment, &mut self.sender, sink);
         if marked {
             self.on_marked(passing, segment, before, sink);
         }
@@ -258,16 +267,55 @@ impl Flow {
         });
     }
 
+    /// Takes an ACK of the flow's data. What most are has the short way: at the sender it moves the left edge over data
+    /// that were seen, and says nothing of segments out of order, of marks, or of a closed window.
     pub fn on_ack(&mut self, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, sink: &mut dyn Sink) {
+        let at = unwrap.near(segment.ack);
         self.arrivals.two_way |= segment.payload > 0;
         self.acks_seen = true;
-        let at = unwrap.near(segment.ack);
-        let nxt = self.sender.nxt;
+        let near = self.sender.vantage == Vantage::Sender && self.scale.is_none();
+        let moves = self.sender.una < at && at <= self.sender.nxt;
+        let says = segment.options.sack_len > 0 || self.sender.marks.listens(marks::ace(segment.flags));
+        let closed = segment.window == 0 || self.windows.get().is_some_and(|windows| windows.closed.is_some());
+        if near && moves && !says && !closed {
+            self.last_ns = self.last_ns.max(segment.time_ns);
+            let whole = || Self::ack(at, segment, scale);
+            let window = scale.map(|k| u32::from(segment.window) << k);
+            self.sender.on_next_ack(segment.time_ns, at, window, whole, sink);
+        } else {
+            self.on_other_ack(at, unwrap, segment, scale, sink);
+        }
+    }
+
+    /// The ACK that a segment is, its SACK blocks left aside.
+    #[inline(always)]
+    fn ack(at: u64, segment: &Segment, scale: Option<u8>) -> Ack {
+        Ack {
+            time_ns: segment.time_ns,
+            frame: segment.frame,
+            ack: at,
+            window: scale.map(|k| u32::from(segment.window) << k),
+            tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
+            pure: segment.payload == 0 && !segment.has(flags::FIN),
+            sack: [(0, 0); 4],
+            sack_len: 0,
+            ace: marks::ace(segment.flags),
+        }
+    }
+
+    /// Any ACK.
+    #[inline(never)]
+    fn on_other_ack(&mut self, at: u64, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, sink: &mut dyn Sink) {
         // the FIN's number is no data; what was acknowledged but never seen is not followed
-        let acknowledged = at.min(nxt);
+        let acknowledged = at.min(self.sender.nxt);
         // the number of a FIN that has passed is not early
-        if at > nxt && !self.fin.as_ref().is_some_and(|fin| fin.left == nxt && at == nxt + 1) {
+        let of_fin = self
+            .fin
+            .as_ref()
+            .is_some_and(|fin| fin.left == acknowledged && at == fin.left + 1);
+        if at > acknowledged && !of_fin {
             self.early.get_or_insert_default().on_ack(at, segment.time_ns);
+            self.watched = true;
         }
         let scale = match &mut self.scale {
             Some(watched) => {
@@ -276,17 +324,8 @@ impl Flow {
             }
             None => scale,
         };
-        let mut ack = Ack {
-            time_ns: segment.time_ns,
-            frame: segment.frame,
-            ack: acknowledged,
-            window: scale.map(|k| u32::from(segment.window) << k),
-            tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
-            pure: segment.payload == 0 && !segment.has(flags::FIN),
-            sack: [(0, 0); 4],
-            sack_len: segment.options.sack_len,
-            ace: marks::ace(segment.flags),
-        };
+        let mut ack = Self::ack(acknowledged, segment, scale);
+        ack.sack_len = segment.options.sack_len;
         for (slot, &(left, right)) in ack.sack.iter_mut().zip(segment.options.sack_blocks()) {
             *slot = (unwrap.near(left), unwrap.near(right));
         }
@@ -296,18 +335,18 @@ impl Flow {
         self.on_window(segment, sink);
         if self.sender.vantage == Vantage::Sender {
             self.sender.on_ack(&ack, sink);
-        } else {
-            if self.sender.marks.listens(ack.ace) {
-                // the receiver's ACKs come in its order: the echo is read where it passes
-                let state = self.sender.state();
-                let progress = ack.ack > self.newest_ack || ack.sack_len > 0;
-                self.sender.marks.on_ack(&ack.echo(progress), state, sink);
-                self.newest_ack = self.newest_ack.max(ack.ack);
-            }
-            let oldest = self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
-            if let Some(oldest) = oldest {
-                self.sender.on_late_ack(&oldest, sink);
-            }
+            return;
+        }
+        if self.sender.marks.listens(ack.ace) {
+            // the receiver's ACKs come in its order: the echo is read where it passes
+            let state = self.sender.state();
+            let progress = ack.ack > self.newest_ack || ack.sack_len > 0;
+            self.sender.marks.on_ack(&ack.echo(progress), state, sink);
+            self.newest_ack = self.newest_ack.max(ack.ack);
+        }
+        let oldest = self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
+        if let Some(oldest) = oldest {
+            self.sender.on_late_ack(&oldest, sink);
         }
     }
 
@@ -348,7 +387,8 @@ impl Flow {
     }
 
     /// Hands the sender the ACKs that had reached it before it sent what passes now.
-    pub fn deliver_acks(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
+    #[inline(never)]
+    fn deliver_acks(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
         let mut answer = Answer {
             time_ns: segment.time_ns,
             tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),

@@ -21,7 +21,13 @@ impl<T: Blank> Rare<T> {
         Self { flow, changed: None }
     }
 
-    /// The state, if it ever changed; asking for `&mut T` otherwise is the change.
+    /// The state, if it ever changed.
+    #[inline]
+    pub fn get(&self) -> Option<&T> {
+        self.changed.as_deref()
+    }
+
+    /// The same; asking for `&mut T` otherwise is the change.
     pub fn changed(&mut self) -> Option<&mut T> {
         self.changed.as_deref_mut()
     }

@@ -55,6 +55,18 @@ impl<T: Copy + Default> Ring<T> {
         (self.front.wrapping_add(n as u32) & self.mask) as usize
     }
 
+    /// Where the n-th element lies: it stays there until the ring grows, or another is inserted.
+    #[inline]
+    pub fn place(&self, n: usize) -> u32 {
+        self.slot(n) as u32
+    }
+
+    /// Which element lies there; not below `len` if none does.
+    #[inline]
+    pub fn at_place(&self, place: u32) -> usize {
+        (place.wrapping_sub(self.front) & self.mask) as usize
+    }
+
     #[inline]
     pub fn get(&self, n: usize) -> Option<&T> {
         (n < self.len()).then(|| &self[n])
@@ -86,7 +98,7 @@ impl<T: Copy + Default> Ring<T> {
         if slot < self.near.len() {
             &mut self.near[slot]
         } else {
-            self.place(slot)
+            self.slow_slot(slot)
         }
     }
 
@@ -184,14 +196,14 @@ impl<T: Copy + Default> Ring<T> {
         self.mask = 2 * room - 1;
         for slot in 0..self.front {
             let element = self[(self.mask + 1 - self.front + slot) as usize];
-            *self.place((room + slot) as usize) = element;
+            *self.slow_slot((room + slot) as usize) = element;
         }
     }
 
     /// A slot that is not near, or the first that was not touched so far.
     #[cold]
     #[inline(never)]
-    fn place(&mut self, slot: usize) -> &mut T {
+    fn slow_slot(&mut self, slot: usize) -> &mut T {
         if slot >= self.touched() {
             self.touch(slot);
         }

@@ -154,8 +154,7 @@ impl Rounds {
     #[inline(always)]
     pub fn sent(&mut self, time_ns: i64, segments: u32, again: bool, nxt: u64, flight: f64) {
         if self.current.is_none() {
-            self.current = Some((Round::begin(self.count, time_ns), nxt));
-            self.window = Window::default();
+            self.begin(time_ns, nxt);
         }
         if let Some((row, _)) = &mut self.current {
             row.sent_segments += segments;
@@ -164,6 +163,12 @@ impl Rounds {
                 row.flight = flight;
             }
         }
+    }
+
+    #[inline(never)]
+    fn begin(&mut self, time_ns: i64, nxt: u64) {
+        self.current = Some((Round::begin(self.count, time_ns), nxt));
+        self.window = Window::default();
     }
 
     /// New data brought the flight to `flight`: the window is no smaller.
@@ -175,6 +180,7 @@ impl Rounds {
     }
 
     /// Data had to wait at a flight of `full` for the ACK that came at `ack_ns`: the window was no larger until then.
+    #[inline(never)]
     pub fn cwnd_full(&mut self, full: f64, ack_ns: i64) {
         // the ACK that ended the last round; the next has just begun
         let ended = |row: &&mut Round| row.end_ns == ack_ns;
@@ -201,6 +207,7 @@ impl Rounds {
     }
 
     /// Time in which nothing was outstanding.
+    #[inline(never)]
     pub fn idle(&mut self, seconds: f64) {
         if let Some(row) = self.latest() {
             row.idle_s += seconds;
@@ -208,6 +215,7 @@ impl Rounds {
     }
 
     /// Time in which the advertised window had no room for another segment.
+    #[inline(never)]
     pub fn window_full(&mut self, seconds: f64) {
         if let Some(row) = self.latest() {
             row.window_full_s += seconds;

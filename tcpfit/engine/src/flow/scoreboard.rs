@@ -17,6 +17,9 @@ const EARNED: usize = 1 << 10;
 const RESEND: usize = 16;
 /// Pieces of cut units at most; beyond, a unit stays whole.
 const PIECES: usize = 4096;
+/// Units outstanding: a window has at most 1 GiB (RFC 7323, 2.3), which is 741,455 segments of 1448 bytes. Beyond it the
+/// oldest have been acknowledged by ACKs that the capture missed.
+const OUTSTANDING: usize = 1 << 20;
 /// Transmissions of a unit that are kept.
 const KEPT: usize = 64;
 
@@ -230,6 +233,8 @@ struct Disturbed {
     /// Cuts since the pieces were counted, and how many these were.
     cuts: usize,
     pieces: usize,
+    /// Place of the unit behind the last range that was cut out; it may be another unit's by now.
+    behind: u32,
 }
 
 impl Disturbed {
@@ -260,6 +265,12 @@ impl Scoreboard {
 
     fn disturbed(&mut self) -> &mut Disturbed {
         self.disturbed.get_or_insert_with(Box::default)
+    }
+
+    /// There are as many units as any window can hold: with another one, the oldest is let go.
+    #[inline]
+    pub fn is_full(&self) -> bool {
+        self.units.len() >= OUTSTANDING
     }
 
     /// Index of the unit that holds the byte `at`; `units.len()` if none does.
@@ -350,10 +361,25 @@ impl Scoreboard {
         self.disturbed().credit.spend(units)
     }
 
-    /// Units that lie inside [left, right), after making both ends edges where that may be.
+    /// Units that lie inside [left, right), after making both ends edges where that may be. A SACK block that grows takes
+    /// in one segment after the other: most often the range is the unit behind the last one.
+    #[inline]
     pub fn cut(&mut self, left: u64, right: u64) -> std::ops::Range<usize> {
+        if let Some(disturbed) = &mut self.disturbed {
+            let n = self.units.at_place(disturbed.behind);
+            if self.units.get(n).is_some_and(|u| u.left == left && u.right() == right) {
+                disturbed.behind = self.units.place(n + 1);
+                return n..n + 1;
+            }
+        }
+        self.cut_any(left, right)
+    }
+
+    #[inline(never)]
+    fn cut_any(&mut self, left: u64, right: u64) -> std::ops::Range<usize> {
         let from = self.try_split(left);
         let to = self.try_split_from(from, right.max(left));
+        self.disturbed().behind = self.units.place(to);
         // where the edge could not be made, the unit that holds it lies outside
         from + usize::from(self.units.get(from).is_some_and(|u| u.left < left))..to
     }
@@ -491,6 +517,10 @@ impl Scoreboard {
 #[inline]
 fn first_not(units: &Ring<Unit>, at: u64, below: impl Fn(&Unit) -> bool) -> usize {
     let count = units.len();
+    // the first is asked for more than any other
+    if count == 0 || !below(&units[0]) {
+        return 0;
+    }
     if count < NEAR {
         return units.partition_point(below);
     }
@@ -522,24 +552,55 @@ fn first_not(units: &Ring<Unit>, at: u64, below: impl Fn(&Unit) -> bool) -> usiz
 }
 
 /// What SACK blocks have covered: a block grows with every ACK, and only what is new in it has to be looked at.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Covered {
-    /// Left to right; no two touch.
+    /// Left to right; no two touch. Where `growing` ends is not kept up to date.
     ranges: BTreeMap<u64, u64>,
+    /// The range that grew last, and where the one above it begins.
+    growing: (u64, u64),
+    above_growing: u64,
     fresh: Vec<(u64, u64)>,
 }
 
+impl Default for Covered {
+    fn default() -> Self {
+        Self {
+            ranges: BTreeMap::new(),
+            growing: Self::NONE,
+            above_growing: 0,
+            fresh: Vec::new(),
+        }
+    }
+}
+
 impl Covered {
+    /// No range.
+    const NONE: (u64, u64) = (u64::MAX, u64::MAX);
+
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
+    /// Adds [left, right) if that does no more than to lengthen the range that grew last, which most blocks do. Gives the
+    /// part, which may be empty, that no block had covered.
+    #[inline]
+    pub fn grow(&mut self, left: u64, right: u64) -> Option<(u64, u64)> {
+        let (from, to) = self.growing;
+        if left < from || to < left || self.above_growing <= right {
+            return None;
+        }
+        self.growing.1 = to.max(right);
+        Some((to, to.max(right)))
+    }
+
     /// Adds [left, right) and gives the parts that no block had covered.
+    #[inline(never)]
     pub fn add(&mut self, left: u64, right: u64) -> &[(u64, u64)] {
         self.fresh.clear();
         let (mut from, mut to, mut at) = (left, right, left);
-        if let Some((&l, &r)) = self.ranges.range(..=left).next_back() {
+        if let Some(range) = self.ranges.range(..=left).next_back() {
+            let (l, r) = self.current(range);
             if r >= right {
                 return &self.fresh;
             }
@@ -547,6 +608,7 @@ impl Covered {
                 (from, at) = (l, r);
             }
         }
+        self.write_growing();
         while let Some((&l, &r)) = self.ranges.range(from..=right).next() {
             self.ranges.remove(&l);
             if l > at {
@@ -559,17 +621,36 @@ impl Covered {
             self.fresh.push((at, right));
         }
         self.ranges.insert(from, to);
+        self.growing = (from, to);
+        self.above_growing = self.ranges.range(to..).next().map_or(u64::MAX, |(&l, _)| l);
         &self.fresh
+    }
+
+    /// A range as it is now.
+    fn current(&self, (&left, &right): (&u64, &u64)) -> (u64, u64) {
+        let grown = left == self.growing.0;
+        (left, if grown { self.growing.1 } else { right })
+    }
+
+    /// Brings the range that grew last up to date. None grows until one is added.
+    fn write_growing(&mut self) {
+        let (left, right) = std::mem::replace(&mut self.growing, Self::NONE);
+        if let Some(written) = self.ranges.get_mut(&left) {
+            *written = right;
+        }
     }
 
     /// Ranges above `at`, the one that holds it included.
     pub fn above(&self, at: u64) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let holds = self.ranges.range(..at).next_back().filter(|range| *range.1 > at);
-        holds.into_iter().chain(self.ranges.range(at..)).map(|(&l, &r)| (l, r))
+        let before = self.ranges.range(..at).next_back();
+        let holds = before.map(|range| self.current(range)).filter(|range| range.1 > at);
+        let others = self.ranges.range(at..).map(|range| self.current(range));
+        holds.into_iter().chain(others)
     }
 
     /// Forgets what lies above `nxt`.
     pub fn retract(&mut self, nxt: u64) {
+        self.write_growing();
         while let Some(mut last) = self.ranges.last_entry().filter(|last| *last.get() > nxt) {
             if *last.key() < nxt {
                 *last.get_mut() = nxt;
@@ -581,8 +662,15 @@ impl Covered {
 
     /// Forgets what lies below the left edge.
     pub fn below(&mut self, una: u64) {
-        while let Some(first) = self.ranges.first_entry().filter(|first| *first.get() <= una) {
-            first.remove();
+        while let Some(range) = self.ranges.first_key_value() {
+            let (left, right) = self.current(range);
+            if right > una {
+                return;
+            }
+            self.ranges.pop_first();
+            if left == self.growing.0 {
+                self.growing = Self::NONE;
+            }
         }
     }
 }
@@ -611,17 +699,41 @@ mod tests {
     #[test]
     fn covered_ranges_are_those_of_a_list_of_bytes() {
         let (mut covered, mut bytes, mut state) = (Covered::default(), [false; 256], 1u64);
-        for _ in 0..2000 {
+        let (mut last, mut una, mut grown) = (0, 0, 0);
+        for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let (left, length) = (state >> 40 & 0xff, 1 + (state >> 50 & 15));
+            let (any, length) = (state >> 40 & 0xff, 1 + (state >> 50 & 15));
+            // every second block takes up where one before it ended
+            let left = if state >> 35 & 1 == 0 { any } else { last }.max(una).min(255);
             let right = (left + length).min(256);
-            let new = (left..right).filter(|&at| !bytes[at as usize]).count() as u64;
-            assert_eq!(new, covered.add(left, right).iter().map(|(l, r)| r - l).sum::<u64>());
+            last = if state >> 36 & 1 == 0 { right } else { last };
+            let new = (left..right).filter(|&at| !bytes[at as usize]);
+            let fresh: Vec<u64> = match covered.grow(left, right) {
+                Some((l, r)) => {
+                    grown += usize::from(l < r);
+                    (l..r).collect()
+                }
+                None => covered.add(left, right).iter().flat_map(|&(l, r)| l..r).collect(),
+            };
+            assert_eq!(new.collect::<Vec<u64>>(), fresh);
             bytes[left as usize..right as usize].fill(true);
-            if state >> 60 == 0 {
-                (covered, bytes) = (Covered::default(), [false; 256]);
+            match state >> 57 {
+                0 => (covered, bytes, una) = (Covered::default(), [false; 256], 0),
+                1..8 => {
+                    una = any.min(una + 8).max(una);
+                    covered.below(una);
+                }
+                8..10 => {
+                    covered.retract(any);
+                    bytes[any as usize..].fill(false);
+                }
+                _ => {}
             }
+            let above = covered.above(any).flat_map(|(l, r)| l.max(any)..r);
+            let expected = (any.max(una)..256).filter(|&at| bytes[at as usize]);
+            assert!(expected.eq(above.filter(|&at| at >= una)));
         }
+        assert!(grown > 1000, "{grown}");
     }
 
     fn unit(left: u64, right: u64) -> Unit {
@@ -645,6 +757,36 @@ mod tests {
         assert_eq!(edges, [(10, 20), (20, 30), (30, 50), (50, 55), (55, 60)]);
         assert_eq!(board.find(60), 5);
         assert_eq!(board.find(9), 5);
+    }
+
+    #[test]
+    fn a_range_behind_the_last_is_cut_out_as_any_other() {
+        let (mut quick, mut state) = (Scoreboard::default(), 1u64);
+        let (mut una, mut nxt, mut behind) = (0, 0, 0);
+        for _ in 0..5000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            for _ in 0..state >> 33 & 3 {
+                *quick.units.push_back() = unit(nxt, nxt + 10);
+                nxt += 10;
+            }
+            if state >> 36 & 7 == 0 {
+                una = nxt.min(una + (state >> 40 & 255));
+                let below = quick.below(una);
+                quick.units.skip_front(below);
+            }
+            let left = if state >> 50 & 3 > 0 {
+                behind
+            } else {
+                una + (state >> 52 & 255)
+            }
+            .clamp(una, nxt);
+            let right = nxt.min(left + [10, 10, 20, 7][(state >> 60 & 3) as usize]);
+            behind = right;
+            let mut any = quick.clone();
+            let range = any.cut_any(left, right);
+            assert_eq!(range, quick.cut(left, right));
+            assert_eq!(edges(&any), edges(&quick));
+        }
     }
 
     fn edges(board: &Scoreboard) -> Vec<(u64, u64)> {

@@ -23,13 +23,10 @@ const HELD_ONE_WAY: usize = 65_536;
 /// Time in which an answer to an ACK counts as sent because of it, at least: at the sender;
 /// elsewhere four times as long.
 const CLOCK_FLOOR_NS: i64 = 1_000_000;
-/// Units outstanding: a window has at most 1 GiB (RFC 7323, 2.3), which is 741,455 segments of 1448 bytes. Beyond it the
-/// oldest have been acknowledged by ACKs that the capture missed.
-const OUTSTANDING: usize = 1 << 20;
 /// Units that one ACK is held against, where it may concern any.
 pub const LOOKED_AT: usize = 4096;
 /// Segments below the advertised window at which it was not what held the sender.
-const WINDOW_ROOM: f64 = 3.0;
+const WINDOW_ROOM: u64 = 3;
 /// Round trips after the last resend until answers to needless copies have come.
 const EPOCH_ROUND_TRIPS: f64 = 1.5;
 
@@ -267,10 +264,19 @@ impl Sender {
     /// Segments outstanding that the receiver is known, or thought, to have.
     #[inline]
     fn received(&self) -> u32 {
-        match (self.sack, self.phase) {
-            (true, _) => self.sacked,
-            (false, Phase::Open) => self.duplicate_acks,
-            (false, _) => self.unexplained_acks,
+        if self.sack {
+            self.sacked
+        } else {
+            self.thought_received()
+        }
+    }
+
+    /// Without SACK, which few do without: by the duplicate ACKs.
+    #[inline(never)]
+    fn thought_received(&self) -> u32 {
+        match self.phase {
+            Phase::Open => self.duplicate_acks,
+            _ => self.unexplained_acks,
         }
     }
 
@@ -294,10 +300,6 @@ impl Sender {
         }
     }
 
-    pub fn window_segments(&self) -> Option<f64> {
-        self.window.map(|w| f64::from(w) / f64::from(self.smss))
-    }
-
     /// Before new data up to `right` go out: nothing that is integrated changes with them, unless they are the first
     /// outstanding or fill the window. Most of the time of a flow is integrated at its ACKs.
     #[inline(always)]
@@ -314,24 +316,31 @@ impl Sender {
     }
 
     /// Moves the clock and integrates over the time with data outstanding.
+    #[inline(never)]
     fn tick(&mut self, time_ns: i64) {
-        if self.clock_ns != 0 && time_ns > self.clock_ns {
-            let seconds = (time_ns - self.clock_ns) as f64 / 1e9;
-            if self.outstanding > 0 {
-                self.totals.busy_s += seconds;
-                if self.rtt.srtt_s > 0.0 {
-                    self.totals.measured_s += seconds;
-                    self.totals.srtt_integral += self.rtt.srtt_s * seconds;
-                    self.totals.rto_integral += self.rtt.rto_s() * seconds;
-                }
-            } else {
-                self.rounds.idle(seconds);
-            }
-            if self.window_is_full() {
-                self.rounds.window_full(seconds);
-            }
+        self.tick_in_line(time_ns);
+    }
+
+    #[inline(always)]
+    fn tick_in_line(&mut self, time_ns: i64) {
+        let since_ns = time_ns - self.clock_ns;
+        if since_ns <= 0 || std::mem::replace(&mut self.clock_ns, time_ns) == 0 {
+            return;
         }
-        self.clock_ns = self.clock_ns.max(time_ns);
+        let seconds = since_ns as f64 / 1e9;
+        if self.outstanding > 0 {
+            self.totals.busy_s += seconds;
+            if self.rtt.srtt_s > 0.0 {
+                self.totals.measured_s += seconds;
+                self.totals.srtt_integral += self.rtt.srtt_s * seconds;
+                self.totals.rto_integral += self.rtt.rto_s() * seconds;
+            }
+        } else {
+            self.rounds.idle(seconds);
+        }
+        if self.window_is_full() {
+            self.rounds.window_full(seconds);
+        }
     }
 
     /// Another segment would not fit into the advertised window (RFC 9293, 3.8.6.2.1: the usable window).
@@ -357,40 +366,58 @@ impl Sender {
     /// New data: `sent.left` is `nxt`.
     #[inline(never)]
     pub fn send_new(&mut self, sent: &Sent) {
-        self.send_next(sent);
-    }
-
-    /// The same, in line: what most segments are.
-    #[inline(always)]
-    pub fn send_next(&mut self, sent: &Sent) {
-        self.tick_at_new_data(sent.time_ns, sent.right);
-        self.learn_response(sent.time_ns - self.last_ack_ns);
         let count = segments(sent.right - sent.left, self.smss);
+        let full = self.board.is_full();
         let mut received = self.received();
-        let first = self.transmission(sent, Reason::Unknown, self.flight_without(received));
-        *self.board.units.push_back() = Unit::new(sent.left, sent.right, &first);
-        self.order += u64::from(count);
-        self.nxt = sent.right;
-        self.outstanding += count;
-        if self.board.units.len() > OUTSTANDING {
+        self.put_on_board(sent, count, self.flight_without(received));
+        if full {
             self.let_go();
             received = self.received();
         }
         self.last_sent_ns = sent.time_ns;
         let flight = self.flight_without(received);
+        if self.one_way {
+            return;
+        }
+        self.note_flight(sent, count, flight);
+    }
+
+    /// The same, in line, for what most are: `count` segments of which the ACKs are seen, while the board is not full.
+    #[inline(always)]
+    pub fn send_next(&mut self, sent: &Sent, count: u32) {
+        let received = self.received();
+        let flight = |sender: &Self| f64::from(sender.outstanding.saturating_sub(received));
+        self.put_on_board(sent, count, flight(self));
+        self.last_sent_ns = sent.time_ns;
+        self.note_flight(sent, count, flight(self));
+    }
+
+    /// `flight` is what was outstanding before.
+    #[inline(always)]
+    fn put_on_board(&mut self, sent: &Sent, count: u32, flight: f64) {
+        self.tick_at_new_data(sent.time_ns, sent.right);
+        self.learn_response(sent.time_ns - self.last_ack_ns);
+        let first = self.transmission(sent, Reason::Unknown, flight);
+        *self.board.units.push_back() = Unit::new(sent.left, sent.right, &first);
+        self.order += u64::from(count);
+        self.nxt = sent.right;
+        self.outstanding += count;
+    }
+
+    /// New data have brought the flight to `flight`.
+    #[inline(always)]
+    fn note_flight(&mut self, sent: &Sent, count: u32, flight: f64) {
         if flight > self.totals.flight_max {
             self.totals.flight_max = flight;
         }
-        if !self.one_way {
-            self.bound_window(sent);
-            self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
-            // elsewhere, and without timestamps, when an ACK came to the sender is not known well enough
-            let dated = self.vantage == Vantage::Sender || self.timestamps;
-            match self.phase {
-                Phase::Open if dated => self.rounds.window_reached(flight),
-                Phase::Open => {}
-                _ => self.rounds.disturbed(),
-            }
+        self.bound_window(sent);
+        self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
+        // elsewhere, and without timestamps, when an ACK came to the sender is not known well enough
+        let dated = self.vantage == Vantage::Sender || self.timestamps;
+        match self.phase {
+            Phase::Open if dated => self.rounds.window_reached(flight),
+            Phase::Open => {}
+            _ => self.rounds.disturbed(),
         }
     }
 
@@ -488,18 +515,33 @@ impl Sender {
         self.on_ack(ack, sink);
     }
 
+    /// An ACK that moves the left edge over data that were seen, and says nothing else: what most do. `whole` gives it with
+    /// all that it says, for the few that come upon more.
+    #[inline(always)]
+    pub fn on_next_ack(
+        &mut self,
+        time_ns: i64,
+        at: u64,
+        window: Option<u32>,
+        whole: impl Fn() -> Ack,
+        sink: &mut dyn Sink,
+    ) {
+        self.one_way = false;
+        self.tick_in_line(time_ns);
+        self.hold_back(f64::from(self.outstanding.saturating_sub(self.received())));
+        self.last_sack = None;
+        self.advance(time_ns, at, window, self.heard, whole, sink);
+        self.end_ack(time_ns, window);
+    }
+
+    /// Any ACK.
     #[inline(always)]
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         self.one_way = false;
         self.tick(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
         if ack.ack > self.una {
-            let undisturbed = self.phase == Phase::Open && self.duplicate_acks == 0;
-            let outstanding = f64::from(self.outstanding);
-            let room = self
-                .window_segments()
-                .is_some_and(|window| outstanding + WINDOW_ROOM <= window);
-            self.held_back = undisturbed.then_some((flight_before, room));
+            self.hold_back(flight_before);
         }
         let heard = self.heard;
         if ack.sack_len > 0 {
@@ -521,7 +563,7 @@ impl Sender {
             self.on_discarded(ack);
         }
         if ack.ack > self.una {
-            self.advance(ack, heard, sink);
+            self.advance(ack.time_ns, ack.ack, ack.window, heard, || *ack, sink);
         } else if ack.ack == self.una && ack.pure && self.order > 0 {
             // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
             let same_window = ack.window == self.window;
@@ -539,37 +581,58 @@ impl Sender {
                     self.duplicates.third_ns = ack.time_ns;
                 }
             }
-            // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
-            let update = ack.window > self.window.map(|w| 2 * w);
-            let (now_ns, srtt_s) = (ack.time_ns, self.rtt.srtt_s);
-            let mut answer = || self.fates.expects_answers() && self.fates.is_answer(now_ns, srtt_s);
-            if !update && !self.sack && !answer() {
-                self.unexplained_acks += 1;
-                self.duplicates.held_to = self.nxt;
-                self.duplicates.held_ns = ack.time_ns;
+            if !self.sack {
+                self.count_unexplained(ack);
             }
         }
-        if !self.sack && self.fates.epoch_open() {
-            self.close_epoch(ack.time_ns);
+        self.end_ack(ack.time_ns, ack.window);
+    }
+
+    /// Without SACK: an ACK that moves nothing came because of data above a hole, unless it answers a copy.
+    #[inline(never)]
+    fn count_unexplained(&mut self, ack: &Ack) {
+        // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
+        if ack.window > self.window.map(|w| 2 * w) {
+            return;
         }
-        self.window = ack.window;
-        self.last_ack_ns = ack.time_ns;
+        if self.fates.expects_answers() && self.fates.is_answer(ack.time_ns, self.rtt.srtt_s) {
+            return;
+        }
+        self.unexplained_acks += 1;
+        self.duplicates.held_to = self.nxt;
+        self.duplicates.held_ns = ack.time_ns;
+    }
+
+    /// The left edge is about to move at a flight of `flight`.
+    #[inline(always)]
+    fn hold_back(&mut self, flight: f64) {
+        let undisturbed = self.phase == Phase::Open && self.duplicate_acks == 0;
+        let room_for = (u64::from(self.outstanding) + WINDOW_ROOM) * u64::from(self.smss);
+        let room = self.window.is_some_and(|window| u64::from(window) >= room_for);
+        self.held_back = undisturbed.then_some((flight, room));
+    }
+
+    #[inline(always)]
+    fn end_ack(&mut self, time_ns: i64, window: Option<u32>) {
+        if !self.sack && self.fates.get().is_some_and(Fates::epoch_open) {
+            self.close_epoch(time_ns);
+        }
+        self.window = window;
+        self.last_ack_ns = time_ns;
     }
 
     /// The ACK has the SACK blocks of the one before.
-    #[inline(never)]
+    #[inline]
     fn repeats_sack(&mut self, ack: &Ack) -> bool {
         if ack.sack_len == 0 {
             return self.last_sack.take().is_none();
         }
         let blocks = (ack.sack, ack.sack_len);
-        match &mut self.last_sack {
-            Some(last) => std::mem::replace(&mut **last, blocks) == blocks,
-            None => {
-                self.last_sack = Some(Box::new(blocks));
-                false
-            }
-        }
+        let last = self.last_sack.get_or_insert_with(|| Box::new(([(0, 0); 4], 0)));
+        // most often the first block differs
+        let same = last.0[0] == blocks.0[0] && **last == blocks;
+        **last = blocks;
+        same
     }
 
     /// An ACK that says nothing new answers a segment that the receiver did not take: its timestamp was older than one
@@ -594,9 +657,8 @@ impl Sender {
     fn on_sack(&mut self, ack: &Ack) {
         let blocks = &ack.sack[..ack.sack_len as usize];
         self.sack = true;
-        let heard = self.heard;
         let mut first_sample: Option<i64> = None;
-        let mut covered = self.covered.take().unwrap_or_default();
+        let (heard, mut covered) = (self.heard, self.covered.take().unwrap_or_default());
         for (i, &(left, right)) in blocks.iter().enumerate() {
             // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
             let inside = i == 0 && blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
@@ -607,10 +669,14 @@ impl Sender {
             if left >= right || left < self.una || right > self.nxt {
                 continue;
             }
-            for &(left, right) in covered.add(left, right) {
-                for n in self.board.cut(left, right) {
-                    self.on_first_sack(n, ack, heard, &mut first_sample);
+            if let Some((left, right)) = covered.grow(left, right) {
+                if left < right {
+                    self.on_first_covered(left, right, ack, heard, &mut first_sample);
                 }
+                continue;
+            }
+            for &(left, right) in covered.add(left, right) {
+                self.on_first_covered(left, right, ack, heard, &mut first_sample);
             }
         }
         self.covered = Some(covered);
@@ -620,75 +686,81 @@ impl Sender {
         }
     }
 
-    /// A unit that a SACK block covers for the first time.
-    fn on_first_sack(&mut self, n: usize, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
-        let unit = &mut self.board.units[n];
-        unit.sacked_ns = ack.time_ns;
-        let unit = *unit;
-        self.sacked += unit.segments(self.smss);
-        if unit.is_resent() {
-            let last = self.board.last(&unit);
-            if ack.time_ns - last.time_ns >= (self.rtt.min_s * 1e9) as i64 {
-                self.delivered_order = self.delivered_order.max(last.order);
+    /// SACK blocks cover [left, right), of which nothing was covered. They are held against `heard`; `first_sample` is when
+    /// the first of the units was sent that was sent once.
+    fn on_first_covered(&mut self, left: u64, right: u64, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
+        for n in self.board.cut(left, right) {
+            let unit = &mut self.board.units[n];
+            // the copy is made first: to read what was just written would have to wait for it
+            let mut covered = *unit;
+            (unit.sacked_ns, covered.sacked_ns) = (ack.time_ns, ack.time_ns);
+            let unit = covered;
+            self.sacked += unit.segments(self.smss);
+            if unit.is_resent() {
+                let last = self.board.last(&unit);
+                if ack.time_ns - last.time_ns >= (self.rtt.min_s * 1e9) as i64 {
+                    self.delivered_order = self.delivered_order.max(last.order);
+                }
+            } else {
+                self.heard = self.heard.max(unit.right());
+                self.delivered_order = self.delivered_order.max(unit.order);
+                if unit.first_seen() && first_sample.is_none() {
+                    *first_sample = Some(unit.time_ns);
+                }
             }
-        } else {
-            self.heard = self.heard.max(unit.right());
-            self.delivered_order = self.delivered_order.max(unit.order);
-            if unit.first_seen() && first_sample.is_none() {
-                *first_sample = Some(unit.time_ns);
+            if unit.left < heard {
+                self.on_overtaken(&unit, ack, heard);
             }
-        }
-        if unit.left < heard {
-            self.on_overtaken(&unit, ack, heard);
         }
     }
 
-    /// The left edge moves to `ack.ack`.
+    /// The left edge moves to `at`.
     #[inline(always)]
-    fn advance(&mut self, ack: &Ack, heard: u64, sink: &mut dyn Sink) {
-        if ack.ack > self.nxt {
+    fn advance(
+        &mut self,
+        time_ns: i64,
+        at: u64,
+        window: Option<u32>,
+        heard: u64,
+        whole: impl Fn() -> Ack,
+        sink: &mut dyn Sink,
+    ) {
+        if at > self.nxt {
             // acknowledged but never seen: the sender's data are not (all) in the capture
             return;
         }
         let from = self.una;
-        let oldest = self.take_plain(ack.ack, heard);
-        let mut taken = Taken {
-            head: oldest.is_none(),
-            oldest,
-            ..Taken::default()
-        };
-        if self.board.units.front().is_some_and(|unit| unit.left < ack.ack) {
-            self.take_any(ack, heard, &mut taken, sink);
+        let mut sample_ns = self.take_plain(at, heard);
+        let mut echoed_ns = None;
+        if self.board.units.front().is_some_and(|unit| unit.left < at) {
+            (sample_ns, echoed_ns) = self.take_any(&whole(), heard, sample_ns, sink);
         } else {
             self.unexplained_acks = if self.sack { 0 } else { self.unexplained_acks };
         }
-        self.una = ack.ack;
+        self.una = at;
         if let Some(covered) = self.covered.as_mut().filter(|covered| !covered.is_empty()) {
             covered.below(self.una);
         }
-        if !taken.resent {
-            if let Some(sent_ns) = taken.oldest {
-                let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
-                self.rtt.sample(rtt_s, self.una, self.nxt);
-                self.restart_timer();
-                self.rounds.sample(rtt_s);
-            }
-        } else if let Some(sent_ns) = taken.echoed {
-            self.rtt
-                .smooth((ack.time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+        if let Some(sent_ns) = sample_ns {
+            let rtt_s = (time_ns - sent_ns) as f64 / 1e9;
+            self.rtt.sample(rtt_s, self.una, self.nxt);
+            self.restart_timer();
+            self.rounds.sample(rtt_s);
+        } else if let Some(sent_ns) = echoed_ns {
+            self.rtt.smooth((time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
             self.restart_timer();
         }
-        let bytes = ack.ack - from;
+        let bytes = at - from;
         self.totals.acks += 1;
         self.totals.acked_bytes += bytes;
         self.duplicate_acks = 0;
-        self.last_advance_ns = ack.time_ns;
+        self.last_advance_ns = time_ns;
         if self.phase != Phase::Open {
-            self.on_advance(ack, sink);
+            self.on_advance(time_ns, sink);
         }
-        let window = ack.window.map(|w| f64::from(w) / f64::from(self.smss));
-        self.rounds.acked(ack.time_ns, bytes, self.una, window, self.phase);
-        self.settle(ack.time_ns, sink);
+        let window = window.map(|w| f64::from(w) / f64::from(self.smss));
+        self.rounds.acked(time_ns, bytes, self.una, window, self.phase);
+        self.settle(time_ns, sink);
     }
 
     /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
@@ -699,29 +771,63 @@ impl Sender {
         let oldest = units
             .first()
             .filter(|u| u.left >= heard && self.unexplained_acks == 0)?;
-        let (oldest_ns, mut taken, mut count) = (oldest.time_ns, 0, 0);
-        for unit in units {
-            if unit.right() > to || unit.sacked_ns != 0 || !unit.is_plain() {
+        let oldest_ns = oldest.time_ns;
+        let (taken, _) = self.take_run(to, false);
+        (taken > 0).then_some(oldest_ns)
+    }
+
+    /// Takes off the first units up to `to`, as far as they lie side by side, were sent once, and SACK blocks had covered
+    /// them, or had not. How many units and segments.
+    #[inline(always)]
+    fn take_run(&mut self, to: u64, sacked: bool) -> (usize, u32) {
+        let (mut taken, mut count, mut newest) = (0, 0, self.delivered_order);
+        for unit in self.board.units.first_near() {
+            if unit.right() > to || (unit.sacked_ns != 0) != sacked || !unit.is_plain() {
                 break;
             }
             taken += 1;
             count += unit.segments(self.smss);
-            self.delivered_order = self.delivered_order.max(unit.order);
+            newest = newest.max(unit.order);
         }
+        self.delivered_order = newest;
         self.outstanding = self.outstanding.saturating_sub(count);
         self.board.units.skip_front(taken);
-        (taken > 0).then_some(oldest_ns)
+        (taken, count)
     }
 
-    /// Takes off all that the ACK covers.
+    /// Takes off all that the ACK covers, after what `take_plain` took. When the unit was sent that a sample of the round
+    /// trip is of; without one, when the resend was sent whose timestamp the ACK echoes.
     #[inline(never)]
-    fn take_any(&mut self, ack: &Ack, heard: u64, taken: &mut Taken, sink: &mut dyn Sink) {
+    fn take_any(
+        &mut self,
+        ack: &Ack,
+        heard: u64,
+        oldest_ns: Option<i64>,
+        sink: &mut dyn Sink,
+    ) -> (Option<i64>, Option<i64>) {
+        let mut taken = Taken {
+            head: oldest_ns.is_none(),
+            oldest: oldest_ns,
+            ..Taken::default()
+        };
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
-        for _ in 0..self.board.below(ack.ack) {
+        let mut below = self.board.below(ack.ack);
+        while below > 0 {
+            if self.sacked > 0 {
+                // a filled hole sets free what SACK blocks had covered above it
+                let (units, count) = self.take_run(ack.ack, true);
+                self.sacked = self.sacked.saturating_sub(count);
+                if units > 0 {
+                    below -= units;
+                    taken.head = false;
+                    continue;
+                }
+            }
             let Some(unit) = self.board.units.pop_front() else {
                 break;
             };
+            below -= 1;
             let head = std::mem::take(&mut taken.head);
             let count = unit.segments(self.smss);
             self.outstanding = self.outstanding.saturating_sub(count);
@@ -778,6 +884,11 @@ impl Sender {
         }
         // one segment filled the hole, each of the others it released had brought a duplicate ACK
         self.unexplained_acks = held;
+        if taken.resent {
+            (None, taken.echoed)
+        } else {
+            (taken.oldest, None)
+        }
     }
 
     /// A round-trip sample restarts the timer's computation (RFC 6298, 5.7).
@@ -807,8 +918,12 @@ impl Sender {
     /// Gives out what no later packet can change.
     #[inline]
     pub fn settle(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        let waits = self.rounds.waits() || !self.fates.is_settled() || !self.fates.originals.is_empty();
-        if waits || !self.reordering.is_settled() {
+        let fates_wait = |fates: &Fates| !fates.is_settled() || !fates.originals.is_empty();
+        let late_wait = |reordering: &Reordering| !reordering.is_settled();
+        if self.rounds.waits()
+            || self.fates.get().is_some_and(fates_wait)
+            || self.reordering.get().is_some_and(late_wait)
+        {
             self.settle_waiting(now_ns, sink);
         }
     }

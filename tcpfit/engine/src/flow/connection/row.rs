@@ -83,7 +83,7 @@ impl Connection {
             data_segments: arrivals.segments,
             sent_segments: arrivals.segments - arrivals.counts().network_copies + fates.lost_upstream,
             data_bytes: arrivals.bytes,
-            unique_bytes: arrivals.unique_bytes,
+            unique_bytes: arrivals.unique_bytes(),
             acked_bytes: totals.acked_bytes,
             retransmitted_segments: arrivals.counts().resent_segments,
             retransmitted_bytes: arrivals.counts().resent_bytes,
