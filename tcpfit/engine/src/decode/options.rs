@@ -13,6 +13,11 @@ const TIMESTAMPS: u8 = 8;
 
 /// No operation twice, timestamps, ten bytes (RFC 7323, appendix A).
 const TIMESTAMPS_ALONE: u32 = 0x0101_080a;
+const SACK_PERMITTED_ALONE: u32 = 0x0101_0402;
+const SACK_PERMITTED_TIMESTAMPS: u32 = 0x0402_080a;
+/// Kind and length of the maximum segment size; no operation, kind and length of the window scale.
+const MSS: u16 = 0x0204;
+const SCALE: u32 = 0x01_0303;
 
 /// Options in an area of so many bytes, of which `captured` may hold fewer, or more than the options.
 #[inline(always)]
@@ -28,8 +33,44 @@ pub(super) fn parse(captured: &[u8], area: usize, options: &mut Options) {
         }
     }
     *options = Options::default();
-    if area > 0 {
+    if area > 0 && !captured.get(..area).is_some_and(|bytes| in_usual_order(bytes, options)) {
         any(captured, area, options);
+    }
+}
+
+/// Takes SACK blocks, and options of a SYN, where they stand in the order in which hosts send them.
+#[inline(never)]
+fn in_usual_order(bytes: &[u8], options: &mut Options) -> bool {
+    // Linux: MSS, SACK permitted, timestamps, window scale
+    if let Some(syn) = bytes.first_chunk::<20>().filter(|_| bytes.len() == 20) {
+        if be16(syn, 0) == MSS && be32(syn, 4) == SACK_PERMITTED_TIMESTAMPS && be32(syn, 16) >> 8 == SCALE {
+            options.mss = Some(be16(syn, 2));
+            options.window_scale = Some(syn[19]);
+            options.sack_permitted = true;
+            options.timestamps = Some((be32(syn, 8), be32(syn, 12)));
+            return true;
+        }
+    }
+    // Windows: MSS, window scale, SACK permitted
+    if let Some(syn) = bytes.first_chunk::<12>().filter(|_| bytes.len() == 12) {
+        if be16(syn, 0) == MSS && be32(syn, 4) >> 8 == SCALE && be32(syn, 8) == SACK_PERMITTED_ALONE {
+            options.mss = Some(be16(syn, 2));
+            options.window_scale = Some(syn[7]);
+            options.sack_permitted = true;
+            return true;
+        }
+    }
+    let (timestamps, rest) = match bytes.split_first_chunk::<12>() {
+        Some((first, rest)) if be32(first, 0) == TIMESTAMPS_ALONE => (Some((be32(first, 4), be32(first, 8))), rest),
+        _ => (None, bytes),
+    };
+    match rest {
+        [NO_OPERATION, NO_OPERATION, SACK, length, blocks @ ..] if usize::from(*length) == 2 + blocks.len() => {
+            options.timestamps = timestamps;
+            sack(options, blocks);
+            true
+        }
+        _ => false,
     }
 }
 
