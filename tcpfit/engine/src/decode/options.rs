@@ -27,6 +27,7 @@ pub(super) fn parse(captured: &[u8], area: usize, options: &mut Options) {
         if be32(bytes, 0) == TIMESTAMPS_ALONE {
             *options = Options {
                 timestamps: Some((be32(bytes, 4), be32(bytes, 8))),
+                sack: options.sack,
                 ..Options::default()
             };
             return;
