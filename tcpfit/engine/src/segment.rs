@@ -31,20 +31,29 @@ pub enum Direction {
     Outbound,
 }
 
-/// TCP options that matter to inference. Absent options are `None` or empty.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// TCP options that matter to inference. Absent options are `None` or empty. Their order here is the one in which the
+/// absence of all but timestamps is written in the fewest words.
+#[derive(Clone, Copy, Debug, Default, Eq)]
+#[repr(C)]
 pub struct Options {
-    pub mss: Option<u16>,
-    /// Window scale shift as sent (RFC 7323, 2.3: values above 14 are used as 14 by the reader of this field).
-    pub window_scale: Option<u8>,
-    pub sack_permitted: bool,
     /// (TSval, TSecr), RFC 7323, 3.2.
     pub timestamps: Option<(u32, u32)>,
-    /// SACK blocks in the order sent (RFC 2018, 3); `sack[..sack_len]` are valid.
+    /// SACK blocks in the order sent (RFC 2018, 3); `sack[..sack_len]` are valid, the others may be an earlier segment's.
     pub sack: [(u32, u32); 4],
-    pub sack_len: u8,
+    pub sack_permitted: bool,
     /// The option area was cut by the snapshot length or malformed: absent options may have been there.
     pub incomplete: bool,
+    pub mss: Option<u16>,
+    pub sack_len: u8,
+    /// Window scale shift as sent (RFC 7323, 2.3: values above 14 are used as 14 by the reader of this field).
+    pub window_scale: Option<u8>,
+}
+
+impl PartialEq for Options {
+    fn eq(&self, other: &Self) -> bool {
+        let fields = |of: &Self| (of.timestamps, of.sack_permitted, of.incomplete, of.mss, of.window_scale);
+        fields(self) == fields(other) && self.sack_blocks() == other.sack_blocks()
+    }
 }
 
 impl Options {
@@ -53,8 +62,10 @@ impl Options {
     }
 }
 
-/// One TCP segment as it passed the capture point.
+/// One TCP segment as it passed the capture point. In the order of its fields here, neighbours of the packet are written as
+/// one word: ports and sequence number are, backwards, those of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Segment {
     /// Number of the packet in its capture, from 1, as Wireshark counts (packets of every protocol count).
     pub frame: u64,
@@ -62,9 +73,9 @@ pub struct Segment {
     pub time_ns: i64,
     pub src: Address,
     pub dst: Address,
-    pub sport: u16,
-    pub dport: u16,
     pub seq: u32,
+    pub dport: u16,
+    pub sport: u16,
     pub ack: u32,
     pub flags: u16,
     /// Window field as sent, not scaled.

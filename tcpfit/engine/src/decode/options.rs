@@ -11,25 +11,68 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 
-const FIXED_HEADER: usize = 20;
+/// No operation twice, timestamps, ten bytes (RFC 7323, appendix A).
+const TIMESTAMPS_ALONE: u32 = 0x0101_080a;
+const SACK_PERMITTED_ALONE: u32 = 0x0101_0402;
+const SACK_PERMITTED_TIMESTAMPS: u32 = 0x0402_080a;
+/// Kind and length of the maximum segment size; no operation, kind and length of the window scale.
+const MSS: u16 = 0x0204;
+const SCALE: u32 = 0x01_0303;
 
-/// Options of a header of `header_length` bytes (at least 20), of which `data` may hold fewer.
-#[inline]
-pub(super) fn parse(data: &[u8], header_length: usize, options: &mut Options) {
-    *options = Options::default();
-    if header_length == FIXED_HEADER {
-        return;
-    }
-    let captured = data.get(FIXED_HEADER..).unwrap_or_default();
-    let area = header_length - FIXED_HEADER;
-    // what most segments of a connection with timestamps carry (RFC 7323, appendix A)
-    if let (12, [NO_OPERATION, NO_OPERATION, TIMESTAMPS, 10, values @ ..]) = (area, captured) {
-        if values.len() >= 8 {
-            options.timestamps = Some((be32(values, 0), be32(values, 4)));
+/// Options in an area of so many bytes, of which `captured` may hold fewer, or more than the options.
+#[inline(always)]
+pub(super) fn parse(captured: &[u8], area: usize, options: &mut Options) {
+    // what most segments of a connection with timestamps carry
+    if let (12, Some(bytes)) = (area, captured.first_chunk::<12>()) {
+        if be32(bytes, 0) == TIMESTAMPS_ALONE {
+            *options = Options {
+                timestamps: Some((be32(bytes, 4), be32(bytes, 8))),
+                sack: options.sack,
+                ..Options::default()
+            };
             return;
         }
     }
-    any(captured, area, options);
+    *options = Options::default();
+    if area > 0 && !captured.get(..area).is_some_and(|bytes| in_usual_order(bytes, options)) {
+        any(captured, area, options);
+    }
+}
+
+/// Takes SACK blocks, and options of a SYN, where they stand in the order in which hosts send them.
+#[inline(never)]
+fn in_usual_order(bytes: &[u8], options: &mut Options) -> bool {
+    // Linux: MSS, SACK permitted, timestamps, window scale
+    if let Some(syn) = bytes.first_chunk::<20>().filter(|_| bytes.len() == 20) {
+        if be16(syn, 0) == MSS && be32(syn, 4) == SACK_PERMITTED_TIMESTAMPS && be32(syn, 16) >> 8 == SCALE {
+            options.mss = Some(be16(syn, 2));
+            options.window_scale = Some(syn[19]);
+            options.sack_permitted = true;
+            options.timestamps = Some((be32(syn, 8), be32(syn, 12)));
+            return true;
+        }
+    }
+    // Windows: MSS, window scale, SACK permitted
+    if let Some(syn) = bytes.first_chunk::<12>().filter(|_| bytes.len() == 12) {
+        if be16(syn, 0) == MSS && be32(syn, 4) >> 8 == SCALE && be32(syn, 8) == SACK_PERMITTED_ALONE {
+            options.mss = Some(be16(syn, 2));
+            options.window_scale = Some(syn[7]);
+            options.sack_permitted = true;
+            return true;
+        }
+    }
+    let (timestamps, rest) = match bytes.split_first_chunk::<12>() {
+        Some((first, rest)) if be32(first, 0) == TIMESTAMPS_ALONE => (Some((be32(first, 4), be32(first, 8))), rest),
+        _ => (None, bytes),
+    };
+    match rest {
+        [NO_OPERATION, NO_OPERATION, SACK, length, blocks @ ..] if usize::from(*length) == 2 + blocks.len() => {
+            options.timestamps = timestamps;
+            sack(options, blocks);
+            true
+        }
+        _ => false,
+    }
 }
 
 #[inline(never)]
@@ -74,5 +117,51 @@ fn sack(options: &mut Options, value: &[u8]) {
     for (slot, block) in options.sack.iter_mut().zip(value.chunks_exact(8)) {
         *slot = (be32(block, 0), be32(block, 4));
         options.sack_len += 1;
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    /// Options in the orders in which hosts send them.
+    pub const LAYOUTS: &[&[u8]] = &[
+        &[],
+        &[1, 1, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9],
+        &[1, 1, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 1, 1, 5, 10, 7, 7, 7, 1, 7, 7, 7, 2],
+        &[
+            1, 1, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 1, 1, 5, 26, 7, 7, 7, 1, 7, 7, 7, 2, 7, 7, 7, 3, 7, 7, 7, 4, 7, 7, 7,
+            5, 7, 7, 7, 6,
+        ],
+        &[1, 1, 5, 10, 7, 7, 7, 1, 7, 7, 7, 2],
+        &[
+            1, 1, 5, 34, 7, 7, 7, 1, 7, 7, 7, 2, 7, 7, 7, 3, 7, 7, 7, 4, 7, 7, 7, 5, 7, 7, 7, 6, 7, 7, 7, 7, 7, 7, 7, 8,
+        ],
+        // SYNs of Linux, Windows and macOS
+        &[2, 4, 5, 180, 4, 2, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 1, 3, 3, 7],
+        &[2, 4, 5, 180, 1, 3, 3, 8, 1, 1, 4, 2],
+        &[
+            2, 4, 5, 180, 1, 3, 3, 6, 1, 1, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 4, 2, 0, 0,
+        ],
+        &[2, 4, 5, 180],
+        &[1, 1, 1, 1, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 0, 0],
+    ];
+
+    #[test]
+    fn known_layouts_are_what_their_options_are() {
+        for layout in LAYOUTS {
+            for at in 0..=layout.len() {
+                for change in 0..=255 {
+                    let mut bytes = [layout, &[1, 1, 5, 10][..]].concat();
+                    bytes[at] ^= change;
+                    for (captured, area) in [(bytes.len(), layout.len()), (at, layout.len()), (bytes.len(), at)] {
+                        let (mut known, mut each) = (Options::default(), Options::default());
+                        parse(&bytes[..captured], area, &mut known);
+                        any(&bytes[..captured], area, &mut each);
+                        assert_eq!(each, known, "{bytes:?} {captured} {area}");
+                    }
+                }
+            }
+        }
     }
 }

@@ -48,7 +48,8 @@ pub(super) fn segment(
     segment.checksum = data.get(16..18).map_or(0, |field| be16(field, 0));
     segment.direction = direction;
     segment.around = around;
-    options::parse(data, header_length, &mut segment.options);
+    let options = data.get(SMALLEST..).unwrap_or_default();
+    options::parse(options, header_length - SMALLEST, &mut segment.options);
     Ok(())
 }
 
