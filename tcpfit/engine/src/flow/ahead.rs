@@ -15,7 +15,7 @@ pub const FLOW: usize = 12;
 #[derive(Clone, Copy, Default)]
 pub struct Waiting {
     pub segment: Segment,
-    pub hash: u32,
+    pub hash: u64,
     /// Where its connection seems to be.
     pub place: u32,
 }
@@ -43,7 +43,7 @@ impl Ahead {
 
     /// Lets a segment wait, in the place of the oldest where it is full.
     #[inline]
-    pub fn push(&mut self, segment: &Segment, hash: u32) {
+    pub fn push(&mut self, segment: &Segment, hash: u64) {
         if self.ring.is_empty() {
             self.ring = vec![Waiting::default(); LENGTH];
         }

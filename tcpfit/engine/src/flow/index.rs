@@ -7,7 +7,7 @@ use crate::prefetch::prefetch;
 const EMPTY: u32 = u32::MAX;
 const SMALLEST: usize = 64;
 
-/// Where a connection is. The table holds nothing else: the connection itself says whose it is, and it is needed anyway.
+/// Where a connection is, and the lower half of its hash. The table holds nothing else: the connection itself says whose it is, and it is needed anyway.
 #[derive(Clone, Copy)]
 struct Entry {
     hash: u32,
@@ -40,20 +40,20 @@ impl Index {
 
     /// Asks for the line where `find` begins.
     #[inline]
-    pub fn prefetch(&self, hash: u32) {
+    pub fn prefetch(&self, hash: u64) {
         prefetch(&self.entries[hash as usize & self.mask()]);
     }
 
     /// What `known` makes of the first place under the hash that it knows.
     #[inline]
-    pub fn find<T>(&self, hash: u32, mut known: impl FnMut(u32) -> Option<T>) -> Option<T> {
+    pub fn find<T>(&self, hash: u64, mut known: impl FnMut(u32) -> Option<T>) -> Option<T> {
         let mut at = hash as usize & self.mask();
         loop {
             let entry = self.entries[at];
             if entry.place == EMPTY {
                 return None;
             }
-            if entry.hash == hash {
+            if entry.hash == hash as u32 {
                 if let Some(found) = known(entry.place) {
                     return Some(found);
                 }
@@ -62,7 +62,7 @@ impl Index {
         }
     }
 
-    pub fn insert(&mut self, hash: u32, place: u32) {
+    pub fn insert(&mut self, hash: u64, place: u32) {
         if (self.taken + 1) * 2 > self.entries.len() {
             let larger = vec![VACANT; self.entries.len() * 2].into();
             for entry in std::mem::replace(&mut self.entries, larger) {
@@ -71,7 +71,10 @@ impl Index {
                 }
             }
         }
-        self.put(Entry { hash, place });
+        self.put(Entry {
+            hash: hash as u32,
+            place,
+        });
         self.taken += 1;
     }
 
@@ -83,10 +86,10 @@ impl Index {
         self.entries[at] = entry;
     }
 
-    pub fn remove(&mut self, hash: u32, place: u32) {
+    pub fn remove(&mut self, hash: u64, place: u32) {
         let mask = self.mask();
         let mut hole = hash as usize & mask;
-        while self.entries[hole].place != place || self.entries[hole].hash != hash {
+        while self.entries[hole].place != place || self.entries[hole].hash != hash as u32 {
             if self.entries[hole].place == EMPTY {
                 return;
             }
@@ -129,10 +132,10 @@ mod tests {
             (state >> 33) % below
         };
         let mut index = Index::default();
-        let mut kept: Vec<(u32, u32)> = Vec::new();
+        let mut kept: Vec<(u64, u32)> = Vec::new();
         for place in 0..5_000 {
             // few hashes, some at the array's end: chains that run into one another and around
-            let hash = (chance(300) as u32).wrapping_sub(100);
+            let hash = u64::from((chance(300) as u32).wrapping_sub(100));
             index.insert(hash, place);
             kept.push((hash, place));
             if chance(3) > 0 {

@@ -1,7 +1,7 @@
 //! Connections that were settled, known for as long as their late packets could be taken for a new connection.
 
 use crate::flow::index::Index;
-use crate::flow::listing::{Ends, Listing};
+use crate::flow::listing::Listing;
 use crate::flow::seed::Seed;
 use crate::segment::{flags, Segment};
 use std::collections::VecDeque;
@@ -10,11 +10,14 @@ use std::collections::VecDeque;
 const NUMBERS: u32 = 1 << 31;
 
 struct Entry {
-    ends: Ends,
+    /// All of the hash stands for the ends: of 65,536 connections another's is the same once in 2^48.
+    hash: u64,
     /// Initial sequence number of each end, as far as known.
     isns: [Option<u32>; 2],
     /// When it can be forgotten.
     due_ns: i64,
+    /// The connection before, by the tunnels of its other direction.
+    again: bool,
 }
 
 /// In the order in which they are forgotten. They are many more than those that are followed, and seldom asked for: an
@@ -29,15 +32,15 @@ pub struct Past {
 
 impl Past {
     pub fn add(&mut self, listing: &Listing, isns: [Option<u32>; 2], due_ns: i64, seed: &Seed) {
-        let number = (self.first + self.entries.len() as u32) % NUMBERS;
-        for hash in seed.all(&listing.ends) {
-            self.index.insert(hash, number);
+        for (n, hash) in seed.all(&listing.ends).enumerate() {
+            self.index.insert(hash, self.number(self.entries.len()));
+            self.entries.push_back(Entry {
+                hash,
+                isns,
+                due_ns,
+                again: n > 0,
+            });
         }
-        self.entries.push_back(Entry {
-            ends: listing.ends,
-            isns,
-            due_ns,
-        });
     }
 
     /// When the first can be forgotten.
@@ -46,12 +49,10 @@ impl Past {
     }
 
     /// Forgets those that are due, and the first of more than `most`.
-    pub fn forget(&mut self, now_ns: i64, most: usize, seed: &Seed) {
+    pub fn forget(&mut self, now_ns: i64, most: usize) {
         while self.due_ns() <= now_ns || self.entries.len() > most {
             let Some(entry) = self.entries.pop_front() else { return };
-            for hash in seed.all(&entry.ends) {
-                self.index.remove(hash, self.first);
-            }
+            self.index.remove(entry.hash, self.first);
             self.first = (self.first + 1) % NUMBERS;
         }
     }
@@ -63,19 +64,28 @@ impl Past {
             return false;
         }
         let hash = seed.of(segment);
-        let entry = |number: u32| &self.entries[(number.wrapping_sub(self.first) % NUMBERS) as usize];
-        let known = |number| Some((number, entry(number).ends.sender(segment)?));
-        let Some((number, end)) = self.index.find(hash, known) else {
+        let place = |number: u32| (number.wrapping_sub(self.first) % NUMBERS) as usize;
+        let known = |number| Some(place(number)).filter(|&place| self.entries[place].hash == hash);
+        let Some(place) = self.index.find(hash, known) else {
             return false;
         };
         let opens = segment.has(flags::SYN) && !segment.has(flags::ACK);
-        if opens && entry(number).isns[end] != Some(segment.seq) {
-            for hash in seed.all(&entry(number).ends) {
-                self.index.remove(hash, number);
-            }
-            return false;
+        if !opens || self.entries[place].isns.contains(&Some(segment.seq)) {
+            return true;
         }
-        true
+        // of the connection before nothing is known any more, by either hash
+        let first = place - usize::from(self.entries[place].again);
+        for place in first..=first + 1 {
+            if let Some(entry) = self.entries.get(place).filter(|entry| place == first || entry.again) {
+                self.index.remove(entry.hash, self.number(place));
+            }
+        }
+        false
+    }
+
+    /// Of the entry at that place.
+    fn number(&self, place: usize) -> u32 {
+        (self.first + place as u32) % NUMBERS
     }
 }
 
@@ -116,11 +126,29 @@ mod tests {
         assert!(!past.takes(&syn(4, 8), &seed));
         assert!(!past.takes(&late(4), &seed));
 
-        past.forget(20, 6, &seed);
+        // the same of a connection whose directions come through different tunnels, whichever is asked
+        let around = |port, around| Segment { around, ..late(port) };
+        for port in [20, 21] {
+            let mut listing = Listing::new(u32::from(port), [None; 2], &syn(port, 7));
+            listing.ends.arounds[1] = 5;
+            past.add(&listing, [Some(7), None], 90, &seed);
+        }
+        assert!([(20, 0), (20, 5), (21, 0), (21, 5)].map(|(port, n)| past.takes(&around(port, n), &seed)) == [true; 4]);
+        assert!(!past.takes(&syn(20, 8), &seed));
+        let another = Segment {
+            around: 5,
+            ..syn(21, 8)
+        };
+        assert!(!past.takes(&another, &seed));
+        assert!(
+            [(20, 0), (20, 5), (21, 0), (21, 5)].map(|(port, n)| past.takes(&around(port, n), &seed)) == [false; 4]
+        );
+
+        past.forget(20, 10);
         assert_eq!(40, past.due_ns(), "one more goes because they are too many");
         let known: Vec<u16> = (0..10).filter(|&port| past.takes(&late(port), &seed)).collect();
         assert_eq!(vec![5, 6, 7, 8, 9], known);
-        past.forget(90, 6, &seed);
+        past.forget(90, 6);
         assert_eq!(i64::MAX, past.due_ns());
     }
 }

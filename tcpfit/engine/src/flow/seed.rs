@@ -18,16 +18,16 @@ impl Default for Seed {
 
 impl Seed {
     #[inline]
-    pub fn hash(&self, a: Name, b: Name, around: u32) -> u32 {
+    pub fn hash(&self, a: Name, b: Name, around: u32) -> u64 {
         let sum = self
             .end(a)
             .wrapping_add(self.end(b))
             .wrapping_add(u64::from(around) << 32);
-        fold(sum ^ self.0[2], self.0[0] | 1) as u32
+        fold(sum ^ self.0[2], self.0[0] | 1)
     }
 
     #[inline]
-    pub fn of(&self, segment: &Segment) -> u32 {
+    pub fn of(&self, segment: &Segment) -> u64 {
         self.hash(
             (segment.src, segment.sport),
             (segment.dst, segment.dport),
@@ -36,7 +36,7 @@ impl Seed {
     }
 
     /// The hashes under which the connection is known: one, or two where its directions came through different tunnels.
-    pub fn all(&self, ends: &Ends) -> impl Iterator<Item = u32> {
+    pub fn all(&self, ends: &Ends) -> impl Iterator<Item = u64> {
         let ([a, b], [around, alias]) = (ends.names, ends.arounds);
         let alias = Some(alias).filter(|&alias| alias != around);
         [Some(around), alias]

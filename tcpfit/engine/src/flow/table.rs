@@ -606,7 +606,7 @@ impl Tracker {
             }
         }
         // no more of them are kept than connections are followed
-        self.past.forget(now_ns, self.max_flows, &self.seed);
+        self.past.forget(now_ns, self.max_flows);
     }
 
     /// The connection that was to wait there, if it still does.
