@@ -936,7 +936,9 @@ impl Sender {
             known_ns = self.fates.settle(now_ns, open_ns, &context, &mut self.rounds, sink);
         }
         self.rounds.settle(known_ns, sink);
-        if !self.reordering.is_settled() || !self.fates.originals.is_empty() {
+        let late_due = |reordering: &Reordering| reordering.is_due(known_ns);
+        let fates_known = |fates: &Fates| !fates.originals.is_empty();
+        if self.reordering.get().is_some_and(late_due) || self.fates.get().is_some_and(fates_known) {
             self.settle_reordering(known_ns, sink);
         }
     }
