@@ -181,6 +181,7 @@ impl Fates {
     }
 
     /// The receiver reports that [left, right) arrived twice (RFC 2883, 4).
+    #[inline(never)]
     pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, least_rtt_s: f64, board: &mut Scoreboard) {
         self.dsack_seen = true;
         // a resend of what had been acknowledged, if a round trip has passed since
