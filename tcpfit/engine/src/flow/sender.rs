@@ -538,7 +538,7 @@ impl Sender {
     #[inline(always)]
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         self.one_way = false;
-        self.tick(ack.time_ns);
+        self.tick_in_line(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
         if ack.ack > self.una {
             self.hold_back(flight_before);
