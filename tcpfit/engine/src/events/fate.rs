@@ -51,6 +51,8 @@ struct Waiting {
     filler_reason: Reason,
     ack_frame: Option<u64>,
     delivered_ns: i64,
+    /// When it was last sent, or delivered: what more there is to know of it comes after that.
+    since_ns: i64,
     dsacks: u32,
     delivered: bool,
     /// It was the lowest that its ACK covered.
@@ -179,6 +181,7 @@ impl Fates {
     }
 
     /// The receiver reports that [left, right) arrived twice (RFC 2883, 4).
+    #[inline(never)]
     pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, least_rtt_s: f64, board: &mut Scoreboard) {
         self.dsack_seen = true;
         // a resend of what had been acknowledged, if a round trip has passed since
@@ -331,6 +334,7 @@ impl Fates {
         self.wait(Waiting {
             dsacks: u32::from(unit.dsacks),
             filler: filled.map(|_| filler),
+            since_ns: unit.last().time_ns.max(delivered_ns),
             unit,
             filler_reason: reason,
             ack_frame: Some(ack.frame),
@@ -344,8 +348,10 @@ impl Fates {
 
     /// The flow ended with the unit outstanding, of which there is more to say than that it was sent once.
     pub fn on_undelivered(&mut self, unit: History) {
+        let last_ns = unit.last().time_ns;
         self.wait(Waiting {
-            delivered_ns: unit.last().time_ns,
+            delivered_ns: last_ns,
+            since_ns: last_ns,
             unit,
             filler: None,
             filler_reason: Reason::Resent,
@@ -452,6 +458,7 @@ impl Fates {
 
     /// Settles the units whose evidence is in at `now_ns`, then gives out losses in sending order. Every transmission
     /// before the returned time has its fate; `open_ns` is the time of the oldest one still outstanding.
+    #[inline]
     pub fn settle(
         &mut self,
         now_ns: i64,
@@ -470,27 +477,25 @@ impl Fates {
         } else {
             u32::MAX
         };
-        let due = |w: &Waiting| {
-            now_ns == i64::MAX
-                || w.epoch != under_way && w.unit.last().time_ns.max(w.delivered_ns).saturating_add(wait_ns) < now_ns
-        };
+        let due =
+            |w: &Waiting| now_ns == i64::MAX || w.epoch != under_way && w.since_ns.saturating_add(wait_ns) < now_ns;
         while self.waiting.len() > WAITING || self.waiting.front().is_some_and(due) {
-            if let Some(waiting) = self.next() {
-                self.verdict(&waiting, context, sink);
-            }
+            self.settle_next(context, sink);
         }
         let waiting_ns = self.oldest.front().map_or(i64::MAX, |&(_, time_ns)| time_ns);
         let known_ns = open_ns.min(waiting_ns);
-        while self
-            .ledger
-            .peek()
-            .is_some_and(|Reverse(Settled(loss))| loss.time_ns < known_ns)
-        {
-            if let Some(Reverse(Settled(loss))) = self.ledger.pop() {
-                self.give_out(&loss, rounds, sink);
-            }
+        let known = |loss: &Reverse<Settled>| loss.0 .0.time_ns < known_ns;
+        while self.ledger.peek().is_some_and(known) {
+            self.give_out_next(rounds, sink);
         }
         known_ns
+    }
+
+    #[inline(never)]
+    fn settle_next(&mut self, context: &Context, sink: &mut dyn Sink) {
+        if let Some(waiting) = self.next() {
+            self.verdict(&waiting, context, sink);
+        }
     }
 
     fn verdict(&mut self, w: &Waiting, context: &Context, sink: &mut dyn Sink) {
@@ -697,10 +702,15 @@ impl Fates {
         segments(bytes, smss)
     }
 
-    fn give_out(&mut self, loss: &Loss, rounds: &mut Rounds, sink: &mut dyn Sink) {
+    /// Gives out the earliest loss whose fate is known.
+    #[inline(never)]
+    fn give_out_next(&mut self, rounds: &mut Rounds, sink: &mut dyn Sink) {
+        let Some(Reverse(Settled(loss))) = self.ledger.pop() else {
+            return;
+        };
         self.lost += u64::from(loss.segments);
         rounds.lost(loss.time_ns, loss.segments);
-        self.loss_events.on_loss(loss, sink);
+        self.loss_events.on_loss(&loss, sink);
         sink.event(loss.event(self.flow));
     }
 

@@ -48,6 +48,8 @@ pub struct Reordering {
     open: Option<Box<Open>>,
     /// At the sender: late segments that were sent once, until the fate of those sent before them is known.
     pending: Vec<Seen>,
+    /// When the first of these was sent, or some time before.
+    pending_ns: i64,
     /// At the sender: segments that were sent again and came after later ones, whichever copy it was.
     suspects: Vec<Seen>,
     pub events: u64,
@@ -87,6 +89,7 @@ impl Reordering {
             flow,
             open: None,
             pending: Vec::new(),
+            pending_ns: i64::MAX,
             suspects: Vec::new(),
             events: 0,
             segments: 0,
@@ -98,6 +101,17 @@ impl Reordering {
     /// Nothing waits for evidence.
     pub fn is_settled(&self) -> bool {
         self.pending.is_empty()
+    }
+
+    /// Some late segment sent before `known_ns` waits.
+    #[inline]
+    pub fn is_due(&self, known_ns: i64) -> bool {
+        self.pending_ns < known_ns
+    }
+
+    fn wait(&mut self, seen: Seen) {
+        self.pending_ns = self.pending_ns.min(seen.sent_ns);
+        self.pending.push(seen);
     }
 
     pub fn on_late(&mut self, late: Late, rtt_s: f64, flight: f64, sink: &mut dyn Sink) {
@@ -209,11 +223,10 @@ impl Sender {
             rtt_s: self.rtt.srtt_s,
             flight: self.flight(),
         };
-        let list = match again {
-            None => &mut self.reordering.pending,
-            Some(_) => &mut self.reordering.suspects,
-        };
-        list.push(seen);
+        match again {
+            None => self.reordering.wait(seen),
+            Some(_) => self.reordering.suspects.push(seen),
+        }
     }
 
     /// Segments above the unit that earlier ACKs had SACKed, and since when.
@@ -258,6 +271,7 @@ impl Sender {
     }
 
     /// Gives out the late segments sent before `known_ns`, in the order in which they were sent.
+    #[inline(never)]
     pub fn settle_reordering(&mut self, known_ns: i64, sink: &mut dyn Sink) {
         for original in self.fates.originals.drain(..) {
             let suspects = &mut self.reordering.suspects;
@@ -271,7 +285,7 @@ impl Sender {
                 seen.late.reason = reason;
                 seen.late.cause_frame = original.ack_frame;
                 seen.late.confidence = seen.late.confidence.min(original.confidence);
-                self.reordering.pending.push(seen);
+                self.reordering.wait(seen);
             }
         }
         if self.reordering.pending.is_empty() {
@@ -283,6 +297,7 @@ impl Sender {
         for seen in pending.drain(..settled) {
             self.reordering.on_late(seen.late, seen.rtt_s, seen.flight, sink);
         }
+        self.reordering.pending_ns = pending.iter().map(|seen| seen.sent_ns).min().unwrap_or(i64::MAX);
         self.reordering.pending = pending;
     }
 }

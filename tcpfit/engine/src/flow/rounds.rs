@@ -295,14 +295,20 @@ impl Rounds {
 
     /// Gives out the rounds whose losses are all known: those over before `known_ns`. The last one stays, since what
     /// follows until the next one starts is still its own.
+    #[inline]
     pub fn settle(&mut self, known_ns: i64, sink: &mut dyn Sink) {
         while self.waits() {
             if self.waiting.len() <= WAITING && self.waiting.front().is_some_and(|row| row.end_ns >= known_ns) {
                 break;
             }
-            if let Some(row) = self.waiting.pop_front() {
-                sink.round(row.row(self.flow));
-            }
+            self.give_out_first(sink);
+        }
+    }
+
+    #[inline(never)]
+    fn give_out_first(&mut self, sink: &mut dyn Sink) {
+        if let Some(row) = self.waiting.pop_front() {
+            sink.round(row.row(self.flow));
         }
     }
 

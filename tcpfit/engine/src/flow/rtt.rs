@@ -70,7 +70,7 @@ impl Histogram {
         histogram
     }
 
-    #[inline]
+    #[inline(always)]
     fn bin(&mut self, rtt_s: f64) -> u16 {
         let [low, high] = self.last_range;
         if low <= rtt_s && rtt_s <= high {
@@ -93,7 +93,7 @@ impl Histogram {
         bin
     }
 
-    #[inline]
+    #[inline(always)]
     fn add(&mut self, rtt_s: f64) {
         let bin = self.bin(rtt_s);
         match self.counts.get_mut(usize::from(bin.wrapping_sub(self.first))) {

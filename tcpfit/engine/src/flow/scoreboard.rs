@@ -559,6 +559,8 @@ pub struct Covered {
     /// The range that grew last, and where the one above it begins.
     growing: (u64, u64),
     above_growing: u64,
+    /// Another range, which the last block lay in that brought nothing new: it is reported again and again.
+    other: (u64, u64),
     fresh: Vec<(u64, u64)>,
 }
 
@@ -568,6 +570,7 @@ impl Default for Covered {
             ranges: BTreeMap::new(),
             growing: Self::NONE,
             above_growing: 0,
+            other: Self::NONE,
             fresh: Vec::new(),
         }
     }
@@ -582,16 +585,17 @@ impl Covered {
         self.ranges.is_empty()
     }
 
-    /// Adds [left, right) if that does no more than to lengthen the range that grew last, which most blocks do. Gives the
-    /// part, which may be empty, that no block had covered.
+    /// Adds [left, right) if that does no more than to lengthen the range that grew last, or repeats another, which most
+    /// blocks do. Gives the part, which may be empty, that no block had covered.
     #[inline]
     pub fn grow(&mut self, left: u64, right: u64) -> Option<(u64, u64)> {
         let (from, to) = self.growing;
-        if left < from || to < left || self.above_growing <= right {
-            return None;
+        if from <= left && left <= to && right < self.above_growing {
+            self.growing.1 = to.max(right);
+            return Some((to, to.max(right)));
         }
-        self.growing.1 = to.max(right);
-        Some((to, to.max(right)))
+        let repeats = self.other.0 <= left && right <= self.other.1;
+        repeats.then_some((right, right))
     }
 
     /// Adds [left, right) and gives the parts that no block had covered.
@@ -602,6 +606,7 @@ impl Covered {
         if let Some(range) = self.ranges.range(..=left).next_back() {
             let (l, r) = self.current(range);
             if r >= right {
+                self.other = (l, r);
                 return &self.fresh;
             }
             if r >= left {
@@ -651,6 +656,7 @@ impl Covered {
     /// Forgets what lies above `nxt`.
     pub fn retract(&mut self, nxt: u64) {
         self.write_growing();
+        self.other = Self::NONE;
         while let Some(mut last) = self.ranges.last_entry().filter(|last| *last.get() > nxt) {
             if *last.key() < nxt {
                 *last.get_mut() = nxt;

@@ -538,7 +538,7 @@ impl Sender {
     #[inline(always)]
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         self.one_way = false;
-        self.tick(ack.time_ns);
+        self.tick_in_line(ack.time_ns);
         let (sacked_before, flight_before) = (self.sacked, self.flight());
         if ack.ack > self.una {
             self.hold_back(flight_before);
@@ -661,8 +661,8 @@ impl Sender {
         let (heard, mut covered) = (self.heard, self.covered.take().unwrap_or_default());
         for (i, &(left, right)) in blocks.iter().enumerate() {
             // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
-            let inside = i == 0 && blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
-            if i == 0 && (right <= ack.ack || inside) {
+            let inside = || blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
+            if i == 0 && (right <= ack.ack || inside()) {
                 self.fates.on_dsack(left, right, ack, self.rtt.min_s, &mut self.board);
                 continue;
             }
@@ -688,19 +688,14 @@ impl Sender {
 
     /// SACK blocks cover [left, right), of which nothing was covered. They are held against `heard`; `first_sample` is when
     /// the first of the units was sent that was sent once.
+    #[inline(never)]
     fn on_first_covered(&mut self, left: u64, right: u64, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
         for n in self.board.cut(left, right) {
             let unit = &mut self.board.units[n];
-            // the copy is made first: to read what was just written would have to wait for it
-            let mut covered = *unit;
-            (unit.sacked_ns, covered.sacked_ns) = (ack.time_ns, ack.time_ns);
-            let unit = covered;
+            unit.sacked_ns = ack.time_ns;
             self.sacked += unit.segments(self.smss);
             if unit.is_resent() {
-                let last = self.board.last(&unit);
-                if ack.time_ns - last.time_ns >= (self.rtt.min_s * 1e9) as i64 {
-                    self.delivered_order = self.delivered_order.max(last.order);
-                }
+                self.on_resent_covered(n, ack.time_ns);
             } else {
                 self.heard = self.heard.max(unit.right());
                 self.delivered_order = self.delivered_order.max(unit.order);
@@ -708,9 +703,19 @@ impl Sender {
                     *first_sample = Some(unit.time_ns);
                 }
             }
-            if unit.left < heard {
+            if self.board.units[n].left < heard {
+                let unit = self.board.units[n];
                 self.on_overtaken(&unit, ack, heard);
             }
+        }
+    }
+
+    /// The n-th unit, which was sent again, is covered: if time allows, by the last of its copies.
+    #[inline(never)]
+    fn on_resent_covered(&mut self, n: usize, now_ns: i64) {
+        let last = self.board.last(&self.board.units[n]);
+        if now_ns - last.time_ns >= (self.rtt.min_s * 1e9) as i64 {
+            self.delivered_order = self.delivered_order.max(last.order);
         }
     }
 
@@ -936,7 +941,9 @@ impl Sender {
             known_ns = self.fates.settle(now_ns, open_ns, &context, &mut self.rounds, sink);
         }
         self.rounds.settle(known_ns, sink);
-        if !self.reordering.is_settled() || !self.fates.originals.is_empty() {
+        let late_due = |reordering: &Reordering| reordering.is_due(known_ns);
+        let fates_known = |fates: &Fates| !fates.originals.is_empty();
+        if self.reordering.get().is_some_and(late_due) || self.fates.get().is_some_and(fates_known) {
             self.settle_reordering(known_ns, sink);
         }
     }
