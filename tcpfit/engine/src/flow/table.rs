@@ -9,6 +9,7 @@ use crate::flow::past::Past;
 use crate::flow::places::{Kept, Places};
 use crate::flow::seed::Seed;
 use crate::flow::spare::Spare;
+use crate::prefetch::prefetch;
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Address, Segment};
@@ -171,6 +172,14 @@ impl Hosts {
         Some(number)
     }
 
+    /// Asks for what is known of the connection's hosts.
+    #[inline]
+    fn prefetch(&self, listing: &Listing) {
+        for host in listing.hosts.into_iter().flatten() {
+            prefetch(&self.list[usize::from(host.get())]);
+        }
+    }
+
     #[inline]
     fn of(&mut self, number: HostNumber) -> &mut Host {
         &mut self.list[usize::from(number.get())]
@@ -271,6 +280,9 @@ impl Tracker {
         }
         if let Some(waiting) = self.ahead.back(ahead::FLOW) {
             self.places.prefetch_for(waiting.place, &waiting.segment, &self.store);
+            if let Some(listing) = self.places.listings.get(waiting.place as usize) {
+                self.hosts.prefetch(listing);
+            }
         }
     }
 

@@ -20,7 +20,7 @@ use crate::rows::{EventRow, FlowRow, RoundRow, Sink};
 use crate::segment::Segment;
 use column::BLOCK;
 use kept::Batch;
-use part::{shared, Batches, Made, Part, Recent, PART};
+use part::{shared, Batches, Made, Part, Recent, Room, PART};
 use write::{Columns, Rows, SegmentColumns};
 
 /// Rows of a batch: large enough that handing one over costs nothing a row.
@@ -79,6 +79,7 @@ pub struct Collector {
     /// They are more.
     pack: bool,
     recent: Recent,
+    room: Room,
     directions: Directions,
 }
 
@@ -90,6 +91,7 @@ impl Default for Collector {
             many: MANY,
             pack: false,
             recent: Recent::default(),
+            room: Room::default(),
             directions: Directions::default(),
         }
     }
@@ -101,10 +103,14 @@ impl Sink for Collector {
         let n = row.flow as usize / PART;
         self.waiting += 1;
         let pack = self.pack;
-        let part = self.part(row.flow);
-        let complete = if pack { part.pack_flow(&row) } else { part.flow(row) };
+        let part = part(&mut self.parts, row.flow);
+        let complete = if pack {
+            part.pack_flow(&row)
+        } else {
+            part.flow(row, &mut self.room)
+        };
         if complete {
-            self.parts[n].settle(&mut self.recent);
+            self.parts[n].settle(&mut self.recent, &mut self.room);
             self.waiting -= PART;
             self.pack &= self.waiting > self.many;
         } else if !pack && self.waiting > self.many {
@@ -114,25 +120,16 @@ impl Sink for Collector {
 
     fn event(&mut self, row: EventRow) {
         let pack = self.pack;
-        self.part(row.flow).event(row, pack);
+        part(&mut self.parts, row.flow).event(row, pack, &mut self.room);
     }
 
     fn round(&mut self, row: RoundRow) {
         let pack = self.pack;
-        self.part(row.flow).round(row, pack);
+        part(&mut self.parts, row.flow).round(row, pack, &mut self.room);
     }
 }
 
 impl Collector {
-    #[inline]
-    fn part(&mut self, flow: u32) -> &mut Part {
-        let n = flow as usize / PART;
-        if n >= self.parts.len() {
-            self.parts.resize_with(n + 1, Part::default);
-        }
-        &mut self.parts[n]
-    }
-
     #[cold]
     fn pack(&mut self) {
         self.pack = true;
@@ -144,7 +141,7 @@ impl Collector {
         warnings.extend(self.directions.sentences());
         let mut whole = Batches::default();
         for mut part in self.parts {
-            part.settle(&mut self.recent);
+            part.settle(&mut self.recent, &mut self.room);
             whole.append(part.batches);
         }
         Tables {
@@ -155,6 +152,16 @@ impl Collector {
             warnings,
         }
     }
+}
+
+/// The flow's part.
+#[inline]
+fn part(parts: &mut Vec<Part>, flow: u32) -> &mut Part {
+    let n = flow as usize / PART;
+    if n >= parts.len() {
+        parts.resize_with(n + 1, Part::default);
+    }
+    &mut parts[n]
 }
 
 /// Segments in the capture's order, turned into columns as they come.

@@ -66,9 +66,9 @@ pub struct Part {
 impl Part {
     /// Takes a flow's row, which is the last of its rows; true if no other flow of the part is still to come.
     #[inline]
-    pub fn flow(&mut self, row: FlowRow) -> bool {
+    pub fn flow(&mut self, row: FlowRow, room: &mut Room) -> bool {
         if self.flows.rows.capacity() == 0 {
-            self.flows.rows.reserve_exact(PART - self.flows.len());
+            self.flows.rows = room.flows.take(PART);
         }
         self.flows.rows.push(row);
         self.flows.len() == PART
@@ -82,13 +82,13 @@ impl Part {
     }
 
     #[inline]
-    pub fn event(&mut self, row: EventRow, pack: bool) {
-        self.events.push(row, pack);
+    pub fn event(&mut self, row: EventRow, pack: bool, room: &mut Room) {
+        self.events.push(row, pack, &mut room.events);
     }
 
     #[inline]
-    pub fn round(&mut self, row: RoundRow, pack: bool) {
-        self.rounds.push(row, pack);
+    pub fn round(&mut self, row: RoundRow, pack: bool, room: &mut Room) {
+        self.rounds.push(row, pack, &mut room.rounds);
     }
 
     /// Packs the rows that wait.
@@ -100,12 +100,46 @@ impl Part {
 
     /// Sorts the rows and turns them into columns.
     #[cold]
-    pub fn settle(&mut self, recent: &mut Recent) {
+    pub fn settle(&mut self, recent: &mut Recent, room: &mut Room) {
         self.batches.append(Batches {
-            flows: settled(take(&mut self.flows).all(), &mut recent.flows),
-            events: take(&mut self.events).settle(&mut recent.events),
-            rounds: take(&mut self.rounds).settle(&mut recent.rounds),
+            flows: take(&mut self.flows).settle(&mut recent.flows, &mut room.flows),
+            events: take(&mut self.events).settle(&mut recent.events, &mut room.events),
+            rounds: take(&mut self.rounds).settle(&mut recent.rounds, &mut room.rounds),
         });
+    }
+}
+
+/// Where rows were that have become columns: those of the next parts take their place. Memory that was given back would
+/// have to be cleared again by the kernel.
+#[derive(Default)]
+pub struct Room {
+    flows: Rooms<FlowRow>,
+    events: Rooms<EventRow>,
+    rounds: Rooms<RoundRow>,
+}
+
+struct Rooms<R>(Vec<Vec<R>>);
+
+impl<R> Default for Rooms<R> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<R> Rooms<R> {
+    /// Parts that wait at once for their last flow, mostly.
+    const MOST: usize = 2;
+
+    fn take(&mut self, rows: usize) -> Vec<R> {
+        let room = self.0.pop().filter(|room| room.capacity() >= rows);
+        room.unwrap_or_else(|| Vec::with_capacity(rows))
+    }
+
+    fn give(&mut self, mut room: Vec<R>) {
+        room.clear();
+        if self.0.len() < Self::MOST && room.capacity() > SEVERAL {
+            self.0.push(room);
+        }
     }
 }
 
@@ -235,6 +269,16 @@ impl<R: Pack> Waiting<R> {
         all.extend(self.rows);
         all
     }
+
+    fn settle(self, recent: &mut Vec<Made>, room: &mut Rooms<R>) -> Vec<Batch>
+    where
+        R: Sorted,
+    {
+        let rows = self.all();
+        let batches = settled(&rows, recent);
+        room.give(rows);
+        batches
+    }
 }
 
 /// Rows, of which those that are many wait as columns.
@@ -254,15 +298,17 @@ impl<R: Rows> Default for Stowing<R> {
 
 impl<R: Stowable> Stowing<R> {
     #[inline]
-    fn push(&mut self, row: R, pack: bool) {
+    fn push(&mut self, row: R, pack: bool, room: &mut Rooms<R>) {
         if pack && self.rows.rows.is_empty() {
             self.rows.packed.push(&row);
         } else {
-            if self.rows.rows.len() == SEVERAL {
+            let rows = &mut self.rows.rows;
+            if rows.len() == SEVERAL && rows.capacity() < STOW {
                 // more will come: they are not moved again
-                self.rows.rows.reserve_exact(STOW - SEVERAL);
+                let few = std::mem::replace(rows, room.take(STOW));
+                rows.extend(few);
             }
-            self.rows.rows.push(row);
+            rows.push(row);
         }
         // packed they take less than columns
         if self.rows.rows.len() == STOW || self.rows.packed.len() >= PACKED {
@@ -285,9 +331,9 @@ impl<R: Stowable> Stowing<R> {
         self.rows.rows = rows;
     }
 
-    fn settle(mut self, recent: &mut Vec<Made>) -> Vec<Batch> {
+    fn settle(mut self, recent: &mut Vec<Made>, room: &mut Rooms<R>) -> Vec<Batch> {
         if self.stowed.is_empty() {
-            return settled(self.rows.all(), recent);
+            return self.rows.settle(recent, room);
         }
         self.stow();
         let last = take(&mut self.rows.rows);
@@ -295,7 +341,7 @@ impl<R: Stowable> Stowing<R> {
         if !last.is_empty() {
             self.stowed.push(filled(last.len(), last.iter()));
         }
-        drop(last);
+        room.give(last);
         let stowed = &mut self.stowed;
         let order = sorted(
             rows,
@@ -309,7 +355,7 @@ impl<R: Stowable> Stowing<R> {
 }
 
 /// The rows, sorted, as columns.
-fn settled<R: Sorted>(rows: Vec<R>, recent: &mut Vec<Made>) -> Vec<Batch> {
+fn settled<R: Sorted>(rows: &[R], recent: &mut Vec<Made>) -> Vec<Batch> {
     let (flow, place) = (|row: usize| rows[row].flow(), |row: usize| rows[row].place());
     let order = sorted(rows.len(), flow, place, |row| rows[row].key());
     let batches = order.chunks(BATCH).map(|places| {
