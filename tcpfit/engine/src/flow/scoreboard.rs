@@ -20,8 +20,8 @@ const PIECES: usize = 4096;
 /// Units outstanding: a window has at most 1 GiB (RFC 7323, 2.3), which is 741,455 segments of 1448 bytes. Beyond it the
 /// oldest have been acknowledged by ACKs that the capture missed.
 const OUTSTANDING: usize = 1 << 20;
-/// Transmissions of a unit that are kept.
-const KEPT: usize = 64;
+/// Transmissions of a unit that are kept, at most.
+pub const KEPT: usize = 64;
 
 /// One transmission of a range.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -470,10 +470,9 @@ impl Scoreboard {
 
     /// A unit that was just taken off, with what was kept of it elsewhere.
     pub fn history(&mut self, unit: Unit) -> History {
-        let resent = self.take_resends(&unit);
-        let mut copies = Vec::with_capacity(1 + resent.len());
-        copies.push(unit.first());
-        copies.extend(resent);
+        let mut copies = self.take_resends(&unit);
+        copies.reserve_exact(1);
+        copies.insert(0, unit.first());
         History {
             left: unit.left,
             right: unit.right(),
