@@ -14,7 +14,7 @@
 use crate::events::loss_event::{Loss, LossEvents};
 use crate::flow::rare::Blank;
 use crate::flow::rounds::Rounds;
-use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission};
+use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission, KEPT};
 use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
@@ -108,6 +108,8 @@ pub struct Fates {
     pub loss_events: LossEvents,
     /// Bytes counted of transmissions that were settled in pieces: order, lost or needless, bytes.
     pieces: VecDeque<(u64, bool, u64)>,
+    /// Highest order that any of these has had.
+    newest_piece: u64,
     /// Resends of acknowledged data: range and time.
     unneeded: VecDeque<(u64, u64, i64)>,
     /// Needless copies still to be answered: not before when, and whether the balance of an epoch counts them.
@@ -161,6 +163,7 @@ impl Fates {
             ledger: BinaryHeap::new(),
             loss_events: LossEvents::new(flow),
             pieces: VecDeque::new(),
+            newest_piece: 0,
             unneeded: VecDeque::new(),
             to_answer: VecDeque::new(),
             answered: 0,
@@ -507,7 +510,7 @@ impl Fates {
             return;
         }
         let n = unit.copies.len();
-        let mut lost = vec![false; n];
+        let lost = &mut [false; KEPT][..n];
         let mut confidence = SURE;
         if context.vantage == Vantage::Receiver || unit.copies.iter().any(|t| !t.seen()) {
             for (k, t) in unit.copies.iter().enumerate() {
@@ -690,11 +693,16 @@ impl Fates {
 
     /// Segments that `bytes` more of a transmission make: what was sent as one is one, however it was cut later.
     fn of_pieces(&mut self, order: u64, lost: bool, bytes: u64, smss: u32) -> u32 {
-        if let Some(piece) = self.pieces.iter_mut().rev().find(|p| (p.0, p.1) == (order, lost)) {
-            let before = segments(piece.2, smss);
-            piece.2 += bytes;
-            return segments(piece.2, smss) - before;
+        // most are settled in the order in which they were sent
+        if order <= self.newest_piece {
+            let mut pieces = self.pieces.iter_mut().rev();
+            if let Some(piece) = pieces.find(|p| (p.0, p.1) == (order, lost)) {
+                let before = segments(piece.2, smss);
+                piece.2 += bytes;
+                return segments(piece.2, smss) - before;
+            }
         }
+        self.newest_piece = self.newest_piece.max(order);
         if self.pieces.len() >= PIECES {
             self.pieces.pop_front();
         }

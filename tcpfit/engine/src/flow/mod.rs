@@ -5,6 +5,7 @@ pub mod ack_trail;
 mod ahead;
 pub mod arrivals;
 pub mod connection;
+pub mod covered;
 pub mod direction;
 pub mod guesses;
 mod index;

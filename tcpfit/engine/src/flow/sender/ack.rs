@@ -1,0 +1,384 @@
+//! What ACKs tell the sender: the left edge, round trips, what has left the board.
+
+use super::{Sender, LOOKED_AT};
+use crate::events::cause::DUPTHRESH;
+use crate::events::fate::{least_ns, Fates};
+use crate::events::marks::{Echo, State};
+use crate::flow::scoreboard::Unit;
+use crate::flow::sequence::before;
+use crate::rows::{Phase, Sink, Vantage};
+
+/// Segments below the advertised window at which it was not what held the sender.
+const WINDOW_ROOM: u64 = 3;
+/// Round trips after the last resend until answers to needless copies have come.
+const EPOCH_ROUND_TRIPS: f64 = 1.5;
+
+/// An acknowledgement as it reached the sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack {
+    pub time_ns: i64,
+    pub frame: u64,
+    pub ack: u64,
+    /// Window after scaling, in bytes, below 2^30 (RFC 7323, 2.3); `None` if the scale is not known.
+    pub window: Option<u32>,
+    pub tsecr: Option<u32>,
+    /// It carried no payload, SYN or FIN.
+    pub pure: bool,
+    pub sack: [(u64, u64); 4],
+    pub sack_len: u8,
+    /// AE, CWR and ECE.
+    pub ace: u8,
+}
+
+impl Ack {
+    /// What it says of marks; `progress` as in `Echo`.
+    pub fn echo(&self, progress: bool) -> Echo {
+        Echo {
+            time_ns: self.time_ns,
+            frame: self.frame,
+            ack: self.ack,
+            ace: self.ace,
+            progress,
+        }
+    }
+}
+
+/// What an ACK that moved the left edge has covered so far.
+#[derive(Default)]
+struct Taken {
+    /// Nothing yet: the next unit is the head.
+    head: bool,
+    /// Karn: no sample from resent data; the oldest unit never resent is the estimator's.
+    oldest: Option<i64>,
+    resent: bool,
+    /// When the resend was sent whose timestamp the ACK echoes.
+    echoed: Option<i64>,
+}
+
+impl Sender {
+    /// An ACK that has waited to reach the sender.
+    #[inline(never)]
+    pub fn on_late_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+        self.on_ack(ack, sink);
+    }
+
+    /// An ACK that moves the left edge over data that were seen, and says nothing else: what most do. `whole` gives it with
+    /// all that it says, for the few that come upon more.
+    #[inline(always)]
+    pub fn on_next_ack(
+        &mut self,
+        time_ns: i64,
+        at: u64,
+        window: Option<u32>,
+        whole: impl Fn() -> Ack,
+        sink: &mut dyn Sink,
+    ) {
+        self.one_way = false;
+        self.tick_in_line(time_ns);
+        self.hold_back(f64::from(self.outstanding.saturating_sub(self.received())));
+        self.last_sack = None;
+        self.advance(time_ns, at, window, self.heard, whole, sink);
+        self.end_ack(time_ns, window);
+    }
+
+    /// Any ACK.
+    #[inline(always)]
+    pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
+        self.one_way = false;
+        self.tick_in_line(ack.time_ns);
+        let (sacked_before, flight_before) = (self.sacked, self.flight());
+        if ack.ack > self.una {
+            self.hold_back(flight_before);
+        }
+        let heard = self.heard;
+        if ack.sack_len > 0 {
+            self.on_sack(ack);
+        }
+        if self.vantage == Vantage::Sender && self.marks.listens(ack.ace) {
+            let state = State {
+                flight: flight_before,
+                ..self.state()
+            };
+            self.marks.on_ack(
+                &ack.echo(ack.ack > self.una || self.sacked > sacked_before),
+                state,
+                sink,
+            );
+        }
+        let same_sack = self.sack && (ack.sack_len == 0 && self.last_sack.is_none() || self.repeats_sack(ack));
+        if same_sack && ack.ack == self.una && ack.pure && ack.window == self.window {
+            self.on_discarded(ack);
+        }
+        if ack.ack > self.una {
+            self.advance(ack.time_ns, ack.ack, ack.window, heard, || *ack, sink);
+        } else if ack.ack == self.una && ack.pure && self.order > 0 {
+            // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
+            let same_window = ack.window == self.window;
+            let outstanding = !self.board.units.is_empty();
+            if outstanding && (self.sacked > sacked_before || (same_window && !self.sack)) {
+                if self.duplicate_acks == 0 {
+                    self.duplicates.undisturbed_flight = flight_before;
+                    if self.phase == Phase::Open {
+                        self.duplicates.first_ns = ack.time_ns;
+                    }
+                }
+                self.duplicate_acks += 1;
+                self.duplicates.count += 1;
+                if self.duplicate_acks == DUPTHRESH {
+                    self.duplicates.third_ns = ack.time_ns;
+                }
+            }
+            if !self.sack {
+                self.count_unexplained(ack);
+            }
+        }
+        self.end_ack(ack.time_ns, ack.window);
+    }
+
+    /// Without SACK: an ACK that moves nothing came because of data above a hole, unless it answers a copy.
+    #[inline(never)]
+    fn count_unexplained(&mut self, ack: &Ack) {
+        // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
+        if ack.window > self.window.map(|w| 2 * w) {
+            return;
+        }
+        if self.fates.expects_answers() && self.fates.is_answer(ack.time_ns, self.rtt.srtt_s) {
+            return;
+        }
+        self.unexplained_acks += 1;
+        self.duplicates.held_to = self.nxt;
+        self.duplicates.held_ns = ack.time_ns;
+    }
+
+    /// The left edge is about to move at a flight of `flight`.
+    #[inline(always)]
+    fn hold_back(&mut self, flight: f64) {
+        let undisturbed = self.phase == Phase::Open && self.duplicate_acks == 0;
+        let room_for = (u64::from(self.outstanding) + WINDOW_ROOM) * u64::from(self.smss);
+        let room = self.window.is_some_and(|window| u64::from(window) >= room_for);
+        self.held_back = undisturbed.then_some((flight, room));
+    }
+
+    #[inline(always)]
+    fn end_ack(&mut self, time_ns: i64, window: Option<u32>) {
+        if !self.sack && self.fates.get().is_some_and(Fates::epoch_open) {
+            self.close_epoch(time_ns);
+        }
+        self.window = window;
+        self.last_ack_ns = time_ns;
+    }
+
+    /// An ACK that says nothing new answers a segment that the receiver did not take: its timestamp was older than one
+    /// taken before (RFC 7323, 5.3), so an original has come after a later-sent segment had moved the left edge.
+    #[inline(never)]
+    fn on_discarded(&mut self, ack: &Ack) {
+        let Some(echo) = ack.tsecr.filter(|_| self.timestamps) else {
+            return;
+        };
+        let latest_ns = ack.time_ns - least_ns(self.rtt.min_s);
+        let late = |u: &Unit| u.sacked_ns == 0 && !u.is_discarded() && u.first_seen() && before(u.tsval, echo);
+        let units = &mut self.board.units;
+        let mut old = units.iter().take_while(|u| u.time_ns <= latest_ns).take(LOOKED_AT);
+        let found = old.position(late);
+        drop(old);
+        if let Some(n) = found {
+            units[n].discard();
+        }
+    }
+
+    /// The left edge moves to `at`.
+    #[inline(always)]
+    fn advance(
+        &mut self,
+        time_ns: i64,
+        at: u64,
+        window: Option<u32>,
+        heard: u64,
+        whole: impl Fn() -> Ack,
+        sink: &mut dyn Sink,
+    ) {
+        if at > self.nxt {
+            // acknowledged but never seen: the sender's data are not (all) in the capture
+            return;
+        }
+        let from = self.una;
+        let mut sample_ns = self.take_plain(at, heard);
+        let mut echoed_ns = None;
+        if self.board.units.front().is_some_and(|unit| unit.left < at) {
+            (sample_ns, echoed_ns) = self.take_any(&whole(), heard, sample_ns, sink);
+        } else {
+            self.unexplained_acks = if self.sack { 0 } else { self.unexplained_acks };
+        }
+        self.una = at;
+        if let Some(covered) = self.covered.as_mut().filter(|covered| !covered.is_empty()) {
+            covered.below(self.una);
+        }
+        if let Some(sent_ns) = sample_ns {
+            let rtt_s = (time_ns - sent_ns) as f64 / 1e9;
+            self.rtt.sample(rtt_s, self.una, self.nxt);
+            self.restart_timer();
+            self.rounds.sample(rtt_s);
+        } else if let Some(sent_ns) = echoed_ns {
+            self.rtt.smooth((time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+            self.restart_timer();
+        }
+        let bytes = at - from;
+        self.totals.acks += 1;
+        self.totals.acked_bytes += bytes;
+        self.duplicate_acks = 0;
+        self.last_advance_ns = time_ns;
+        if self.phase != Phase::Open {
+            self.on_advance(time_ns, sink);
+        }
+        let window = window.map(|w| f64::from(w) / f64::from(self.smss));
+        self.rounds.acked(time_ns, bytes, self.una, window, self.phase);
+        self.settle(time_ns, sink);
+    }
+
+    /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
+    /// been heard, nor of anything beyond. When the oldest of them was sent.
+    #[inline]
+    fn take_plain(&mut self, to: u64, heard: u64) -> Option<i64> {
+        let units = self.board.units.first_near();
+        let oldest = units
+            .first()
+            .filter(|u| u.left >= heard && self.unexplained_acks == 0)?;
+        let oldest_ns = oldest.time_ns;
+        let (taken, _) = self.take_run(to, false);
+        (taken > 0).then_some(oldest_ns)
+    }
+
+    /// Takes off the first units up to `to`, as far as they lie side by side, were sent once, and SACK blocks had covered
+    /// them, or had not. How many units and segments.
+    #[inline(always)]
+    fn take_run(&mut self, to: u64, sacked: bool) -> (usize, u32) {
+        let (mut taken, mut count, mut newest) = (0, 0, self.delivered_order);
+        for unit in self.board.units.first_near() {
+            if unit.right() > to || (unit.sacked_ns != 0) != sacked || !unit.is_plain() {
+                break;
+            }
+            taken += 1;
+            count += unit.segments(self.smss);
+            newest = newest.max(unit.order);
+        }
+        self.delivered_order = newest;
+        self.outstanding = self.outstanding.saturating_sub(count);
+        self.board.units.skip_front(taken);
+        (taken, count)
+    }
+
+    /// Takes off all that the ACK covers, after what `take_plain` took. When the unit was sent that a sample of the round
+    /// trip is of; without one, when the resend was sent whose timestamp the ACK echoes.
+    #[inline(never)]
+    fn take_any(
+        &mut self,
+        ack: &Ack,
+        heard: u64,
+        oldest_ns: Option<i64>,
+        sink: &mut dyn Sink,
+    ) -> (Option<i64>, Option<i64>) {
+        let mut taken = Taken {
+            head: oldest_ns.is_none(),
+            oldest: oldest_ns,
+            ..Taken::default()
+        };
+        let mut filler = u64::MAX;
+        let mut held = if self.sack { 0 } else { self.unexplained_acks };
+        let mut below = self.board.below(ack.ack);
+        while below > 0 {
+            if self.sacked > 0 {
+                // a filled hole sets free what SACK blocks had covered above it
+                let (units, count) = self.take_run(ack.ack, true);
+                self.sacked = self.sacked.saturating_sub(count);
+                if units > 0 {
+                    below -= units;
+                    taken.head = false;
+                    continue;
+                }
+            }
+            let Some(unit) = self.board.units.pop_front() else {
+                break;
+            };
+            below -= 1;
+            let head = std::mem::take(&mut taken.head);
+            let count = unit.segments(self.smss);
+            self.outstanding = self.outstanding.saturating_sub(count);
+            // what most are, here too: sent once, and nothing has been heard of them or beyond
+            let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
+            if unheard && unit.is_plain() {
+                self.delivered_order = self.delivered_order.max(unit.order);
+                taken.oldest.get_or_insert(unit.time_ns);
+                continue;
+            }
+            if unit.sacked_ns != 0 {
+                self.sacked = self.sacked.saturating_sub(count);
+            }
+            if unit.sacked_ns == 0 && (unit.left < heard || head && self.unexplained_acks > 0 || unit.is_resent()) {
+                self.on_overtaken(&unit, ack, heard);
+            }
+            if unit.is_plain() {
+                self.delivered_order = self.delivered_order.max(unit.order);
+                if unit.sacked_ns == 0 {
+                    taken.oldest.get_or_insert(unit.time_ns);
+                }
+            } else {
+                taken.resent |= unit.is_resent();
+                let history = self.board.history(unit);
+                if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
+                    if let Some(t) = history.copies.iter().rfind(|t| t.seen() && t.tsval == echo) {
+                        taken.echoed = Some(t.time_ns);
+                    }
+                }
+                let delivered_ns = if unit.sacked_ns != 0 {
+                    unit.sacked_ns
+                } else {
+                    ack.time_ns
+                };
+                let before = if held > 0 && !head { filler } else { u64::MAX };
+                let this = self
+                    .fates
+                    .on_delivered(history, delivered_ns, head, before, ack, self.rtt.min_s);
+                if let Some(order) = this.order {
+                    self.delivered_order = self.delivered_order.max(order);
+                    if head {
+                        filler = order;
+                    }
+                }
+                if this.original && self.timestamps && head {
+                    self.on_eifel(ack, sink);
+                }
+            }
+            // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
+            let least_ns = least_ns(self.rtt.min_s);
+            if !head && unit.time_ns + least_ns <= self.duplicates.held_ns {
+                held = held.saturating_sub(count);
+            }
+        }
+        // one segment filled the hole, each of the others it released had brought a duplicate ACK
+        self.unexplained_acks = held;
+        if taken.resent {
+            (None, taken.echoed)
+        } else {
+            (taken.oldest, None)
+        }
+    }
+
+    /// A round-trip sample restarts the timer's computation (RFC 6298, 5.7).
+    fn restart_timer(&mut self) {
+        if let Some(episodes) = self.episodes.changed() {
+            episodes.doublings = 0;
+        }
+    }
+
+    /// Without SACK: a stretch of resends is over, a round trip after the last of them, when everything is acknowledged
+    /// that was under way at the last duplicate ACK. The duplicate ACKs that nothing held explains were answers to copies
+    /// of data that had arrived (RFC 5681, 4.2: those are acknowledged at once), so as many resends were not needed.
+    fn close_epoch(&mut self, now_ns: i64) {
+        let quiet_ns = self.fates.last_resend_ns + (self.rtt.srtt_s * EPOCH_ROUND_TRIPS * 1e9) as i64;
+        let explained = self.una >= self.duplicates.held_to && !self.fates.resend_outstanding(self.una);
+        if self.phase == Phase::Open && explained && now_ns > quiet_ns {
+            self.fates.close_epoch(self.unexplained_acks, self.smss);
+            self.unexplained_acks = 0;
+        }
+    }
+}

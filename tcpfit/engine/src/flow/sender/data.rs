@@ -1,0 +1,209 @@
+//! What the sender sends: new data, and data again.
+
+use super::{Sender, PROMPT_NS};
+use crate::flow::scoreboard::{segments, Transmission, Unit};
+use crate::rows::{Phase, Reason, Sink, Vantage};
+
+/// Units kept of a flow without ACKs, to know data sent again: 90 MB of segments on Ethernet.
+const HELD_ONE_WAY: usize = 65_536;
+
+/// A range that was sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sent {
+    pub left: u64,
+    pub right: u64,
+    pub time_ns: i64,
+    /// 0: it did not pass the capture point.
+    pub frame: u64,
+    pub tsval: u32,
+    pub ip_id: u16,
+    /// Nothing but time tells it from the first copy of its range.
+    pub doubtful: bool,
+}
+
+impl Sent {
+    /// A transmission that never passed the capture point.
+    pub fn unseen(left: u64, right: u64, time_ns: i64) -> Self {
+        Self {
+            left,
+            right,
+            time_ns,
+            frame: 0,
+            tsval: 0,
+            ip_id: 0,
+            doubtful: false,
+        }
+    }
+}
+
+impl Sender {
+    /// Before new data up to `right` go out: nothing that is integrated changes with them, unless they are the first
+    /// outstanding or fill the window. Most of the time of a flow is integrated at its ACKs.
+    #[inline(always)]
+    fn tick_at_new_data(&mut self, time_ns: i64, right: u64) {
+        let fills = |window: u32| !self.one_way && self.una + u64::from(window) < right + u64::from(self.smss);
+        if self.outstanding == 0 || self.window.is_some_and(fills) {
+            self.tick(time_ns);
+        }
+    }
+
+    #[inline(always)]
+    fn transmission(&self, sent: &Sent, cause: Reason, flight: f64) -> Transmission {
+        Transmission {
+            time_ns: sent.time_ns,
+            order: self.order,
+            frame: sent.frame,
+            tsval: sent.tsval,
+            flight: flight as f32,
+            ip_id: sent.ip_id,
+            cause,
+            doubtful: sent.doubtful,
+        }
+    }
+
+    /// New data: `sent.left` is `nxt`.
+    #[inline(never)]
+    pub fn send_new(&mut self, sent: &Sent) {
+        let count = segments(sent.right - sent.left, self.smss);
+        let full = self.board.is_full();
+        let mut received = self.received();
+        self.put_on_board(sent, count, self.flight_without(received));
+        if full {
+            self.let_go();
+            received = self.received();
+        }
+        self.last_sent_ns = sent.time_ns;
+        let flight = self.flight_without(received);
+        if self.one_way {
+            return;
+        }
+        self.note_flight(sent, count, flight);
+    }
+
+    /// The same, in line, for what most are: `count` segments of which the ACKs are seen, while the board is not full.
+    #[inline(always)]
+    pub fn send_next(&mut self, sent: &Sent, count: u32) {
+        let received = self.received();
+        let flight = |sender: &Self| f64::from(sender.outstanding.saturating_sub(received));
+        self.put_on_board(sent, count, flight(self));
+        self.last_sent_ns = sent.time_ns;
+        self.note_flight(sent, count, flight(self));
+    }
+
+    /// `flight` is what was outstanding before.
+    #[inline(always)]
+    fn put_on_board(&mut self, sent: &Sent, count: u32, flight: f64) {
+        self.tick_at_new_data(sent.time_ns, sent.right);
+        self.learn_response(sent.time_ns - self.last_ack_ns);
+        let first = self.transmission(sent, Reason::Unknown, flight);
+        *self.board.units.push_back() = Unit::new(sent.left, sent.right, &first);
+        self.order += u64::from(count);
+        self.nxt = sent.right;
+        self.outstanding += count;
+    }
+
+    /// New data have brought the flight to `flight`.
+    #[inline(always)]
+    fn note_flight(&mut self, sent: &Sent, count: u32, flight: f64) {
+        if flight > self.totals.flight_max {
+            self.totals.flight_max = flight;
+        }
+        self.bound_window(sent);
+        self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
+        // elsewhere, and without timestamps, when an ACK came to the sender is not known well enough
+        let dated = self.vantage == Vantage::Sender || self.timestamps;
+        match self.phase {
+            Phase::Open if dated => self.rounds.window_reached(flight),
+            Phase::Open => {}
+            _ => self.rounds.disturbed(),
+        }
+    }
+
+    /// More is outstanding than any window holds: the oldest is.
+    #[cold]
+    fn let_go(&mut self) {
+        self.catch_up();
+        let Some(unit) = self.board.units.pop_front() else {
+            return;
+        };
+        let count = unit.segments(self.smss);
+        self.overfull = true;
+        self.una = unit.right();
+        self.outstanding = self.outstanding.saturating_sub(count);
+        if unit.sacked_ns != 0 {
+            self.sacked = self.sacked.saturating_sub(count);
+        }
+        if let Some(covered) = &mut self.covered {
+            covered.below(self.una);
+        }
+        if !unit.is_plain() {
+            let history = self.board.history(unit);
+            self.fates.on_undelivered(history);
+        }
+    }
+
+    /// What an ACK let go had been waiting for it: before, the window was full. What comes at another time waited for the
+    /// application, or was paced, and says nothing.
+    #[inline(always)]
+    fn bound_window(&mut self, sent: &Sent) {
+        if self.vantage != Vantage::Sender {
+            return;
+        }
+        if self.order > 0 && sent.time_ns - self.last_ack_ns > PROMPT_NS {
+            self.rounds.unclocked();
+            return;
+        }
+        let Some((full, room)) = self.held_back.take() else {
+            return;
+        };
+        if room {
+            self.rounds.cwnd_full(full, self.last_ack_ns);
+        } else {
+            self.rounds.unclocked();
+        }
+    }
+
+    /// New data without ACKs: the timer's resends are over, and what is older than any window is let go.
+    pub fn send_new_one_way(&mut self, sent: &Sent, sink: &mut dyn Sink) {
+        self.close_episode(sent.time_ns, false, sink);
+        self.send_new(sent);
+        while self.board.units.len() > HELD_ONE_WAY {
+            let Some(unit) = self.board.units.pop_front() else {
+                break;
+            };
+            self.una = unit.right();
+            self.outstanding = self.outstanding.saturating_sub(unit.segments(self.smss));
+            if !unit.is_plain() {
+                let history = self.board.history(unit);
+                self.fates.on_undelivered(history);
+                self.settle(sent.time_ns, sink);
+            }
+        }
+    }
+
+    /// Data below `nxt` again. Returns the label and the earlier transmission it repeats.
+    pub fn send_again(&mut self, sent: &Sent, sink: &mut dyn Sink) -> Reason {
+        self.tick(sent.time_ns);
+        let count = segments(sent.right - sent.left, self.smss);
+        let reason = self.on_resend(sent, sink);
+        self.fates.on_resend(sent);
+        let transmission = self.transmission(sent, reason, self.flight());
+        let units = self.board.touch(sent.left.max(self.una), sent.right);
+        let many = self.board.resendable(units.len());
+        for n in units.take(many) {
+            if let Some((old, next)) = self.board.resend(n, transmission) {
+                let range = (self.board.units[n].left, self.board.units[n].right());
+                let context = self.context();
+                self.fates.give_up(range, &old, &next, &context, sink);
+            }
+        }
+        self.order += u64::from(count);
+        self.last_sent_ns = sent.time_ns;
+        if !self.one_way {
+            let flight = self.flight();
+            self.rounds.sent(sent.time_ns, count, true, self.nxt, flight);
+            self.rounds.disturbed();
+        }
+        reason
+    }
+}

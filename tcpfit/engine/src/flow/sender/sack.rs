@@ -1,0 +1,88 @@
+//! What SACK blocks say (RFC 2018): which of the data above the left edge have come.
+
+use super::{Ack, Sender};
+
+/// SACK blocks, and how many there are.
+pub(super) type Blocks = ([(u64, u64); 4], u8);
+
+impl Sender {
+    /// The ACK has the SACK blocks of the one before.
+    #[inline]
+    pub(super) fn repeats_sack(&mut self, ack: &Ack) -> bool {
+        if ack.sack_len == 0 {
+            return self.last_sack.take().is_none();
+        }
+        let blocks = (ack.sack, ack.sack_len);
+        let last = self.last_sack.get_or_insert_with(|| Box::new(([(0, 0); 4], 0)));
+        // most often the first block differs
+        let same = last.0[0] == blocks.0[0] && **last == blocks;
+        **last = blocks;
+        same
+    }
+
+    #[inline]
+    pub(super) fn on_sack(&mut self, ack: &Ack) {
+        let blocks = &ack.sack[..ack.sack_len as usize];
+        self.sack = true;
+        let mut first_sample: Option<i64> = None;
+        let (heard, mut covered) = (self.heard, self.covered.take().unwrap_or_default());
+        for (i, &(left, right)) in blocks.iter().enumerate() {
+            // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
+            let inside = || blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
+            if i == 0 && (right <= ack.ack || inside()) {
+                self.fates.on_dsack(left, right, ack, self.rtt.min_s, &mut self.board);
+                continue;
+            }
+            if left >= right || left < self.una || right > self.nxt {
+                continue;
+            }
+            if let Some((left, right)) = covered.grow(left, right) {
+                if left < right {
+                    self.on_first_covered(left, right, ack, heard, &mut first_sample);
+                }
+                continue;
+            }
+            for &(left, right) in covered.add(left, right) {
+                self.on_first_covered(left, right, ack, heard, &mut first_sample);
+            }
+        }
+        self.covered = Some(covered);
+        if let Some(sent_ns) = first_sample.filter(|_| ack.ack <= self.una) {
+            let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
+            self.rtt.smooth(rtt_s, self.una, self.nxt);
+        }
+    }
+
+    /// SACK blocks cover [left, right), of which nothing was covered. They are held against `heard`; `first_sample` is when
+    /// the first of the units was sent that was sent once.
+    #[inline(never)]
+    fn on_first_covered(&mut self, left: u64, right: u64, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
+        for n in self.board.cut(left, right) {
+            let unit = &mut self.board.units[n];
+            unit.sacked_ns = ack.time_ns;
+            self.sacked += unit.segments(self.smss);
+            if unit.is_resent() {
+                self.on_resent_covered(n, ack.time_ns);
+            } else {
+                self.heard = self.heard.max(unit.right());
+                self.delivered_order = self.delivered_order.max(unit.order);
+                if unit.first_seen() && first_sample.is_none() {
+                    *first_sample = Some(unit.time_ns);
+                }
+            }
+            if self.board.units[n].left < heard {
+                let unit = self.board.units[n];
+                self.on_overtaken(&unit, ack, heard);
+            }
+        }
+    }
+
+    /// The n-th unit, which was sent again, is covered: if time allows, by the last of its copies.
+    #[inline(never)]
+    fn on_resent_covered(&mut self, n: usize, now_ns: i64) {
+        let last = self.board.last(&self.board.units[n]);
+        if now_ns - last.time_ns >= (self.rtt.min_s * 1e9) as i64 {
+            self.delivered_order = self.delivered_order.max(last.order);
+        }
+    }
+}
