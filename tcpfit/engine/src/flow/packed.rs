@@ -14,7 +14,7 @@ use crate::flow::vantage::Position;
 use crate::rows::Sink;
 use crate::segment::{flags, Segment};
 use pool::{Chain, Pool};
-use record::{unusual, usual, Bytes, Last, Reader, FRAMES};
+use record::{record, Bytes, Last, Reader};
 
 /// Bytes of records: a connection that is longer is followed as it goes.
 const ROOM: usize = 1024;
@@ -53,9 +53,7 @@ pub struct Packed {
     /// The end at the capture point.
     local: Option<u8>,
     /// From the SYN to its answer.
-    answered_ns: u64,
-    /// Of the last packet; 0 before the first.
-    time_ns: i64,
+    answered_ns: i64,
     frame: u64,
     /// Numbers of the flows that have begun.
     flows: [Option<u32>; 2],
@@ -80,7 +78,6 @@ impl Packed {
             counts,
             local: None,
             answered_ns: 0,
-            time_ns: 0,
             frame: 0,
             flows: [None; 2],
             fins: [None; 2],
@@ -142,44 +139,58 @@ impl Packed {
 
     /// The segment has to be followed at once, with what came before: it cannot be recorded, or could change which flows and
     /// connections there are.
-    #[inline(always)]
-    pub fn is_unusual(&self, end: usize, segment: &Segment) -> bool {
-        // in the order of a connection that is open, and with flags that a record has
-        let usual = flags::FIN | flags::PSH | flags::ACK | flags::URG | flags::ECE | flags::CWR | flags::AE;
-        if (segment.flags & !usual != 0 || self.stage != Stage::Open) && !self.opens(end, segment, usual) {
-            return true;
-        }
+    #[inline]
+    pub fn is_unusual(&self, end: usize, segment: &Segment, last_ns: i64) -> bool {
         let options = &segment.options;
-        let id = segment.ip_id.unwrap_or(0);
+        let in_order = match self.stage {
+            Stage::Open => !segment.has(flags::SYN),
+            Stage::Answer => end == 0 && !segment.has(flags::SYN),
+            _ => segment.has(flags::SYN) && self.expects(end, segment) && segment.payload == 0,
+        };
         // the capture may have taken a packet twice
-        let copied = id == self.last[end].ip_id && id != 0;
-        let other = copied | options.incomplete | (segment.ip_id.is_some() != self.identified);
-        let is_back = segment.time_ns < self.time_ns || segment.frame.wrapping_sub(self.frame) >= FRAMES;
-        other || options.sack_len > 0 || segment.payload >> 16 != 0 || is_back || self.records.len() > ROOM
+        let copied = segment.ip_id == Some(self.last[end].ip_id) && self.last[end].ip_id != 0;
+        !in_order
+            || copied
+            || segment.has(flags::RST)
+            || options.sack_len > 0
+            || options.incomplete
+            || segment.payload > u32::from(u16::MAX)
+            || segment.ip_id.is_some() != self.identified
+            || segment.time_ns < self.since(last_ns).0
+            || segment.frame < self.frame
+            || self.records.len() > ROOM
     }
 
-    /// The segment is the handshake's next.
-    #[cold]
-    fn opens(&self, end: usize, segment: &Segment, usual: u16) -> bool {
+    /// Time and frame that the next record counts from.
+    #[inline]
+    fn since(&self, last_ns: i64) -> (i64, u64) {
         match self.stage {
-            Stage::Open => false,
-            Stage::Answer => end == 0 && segment.flags & !usual == 0,
-            _ => {
-                let flags = segment.flags & !usual;
-                flags == flags::SYN && self.expects(end, segment) && segment.payload == 0
-            }
+            Stage::Nothing => (0, 0),
+            _ => (last_ns, self.frame),
         }
     }
 
     /// Takes the next segment, which `end` sent, and which is not unusual; `shared`: its host was known to share its counter
     /// of identifications.
     #[inline]
-    pub fn push(&mut self, end: usize, segment: &Segment, shared: bool, numbers: &mut Numbers, store: &mut Store) {
-        let since = ((segment.time_ns - self.time_ns) as u64, segment.frame - self.frame);
-        if self.stage != Stage::Open {
-            self.open(since.0);
+    pub fn push(
+        &mut self,
+        end: usize,
+        segment: &Segment,
+        last_ns: i64,
+        shared: bool,
+        numbers: &mut Numbers,
+        store: &mut Store,
+    ) {
+        let before = self.since(last_ns);
+        let since_ns = segment.time_ns - before.0;
+        match self.stage {
+            Stage::Open => {}
+            Stage::Nothing => self.stage = Stage::Syn,
+            Stage::Syn => (self.stage, self.answered_ns) = (Stage::Answer, since_ns),
+            Stage::Answer => self.open(since_ns),
         }
-        (self.time_ns, self.frame) = (segment.time_ns, segment.frame);
+        self.frame = segment.frame;
         if segment.has(flags::ACK) && !segment.has(flags::SYN) && self.fins[1 - end] == Some(segment.ack) {
             self.acknowledged[1 - end] = true;
         }
@@ -189,27 +200,18 @@ impl Packed {
         if segment.payload > 0 && self.flows[end].is_none() {
             self.flows[end] = Some(numbers.take());
         }
-        match usual(&mut self.last[end], end, segment, since, shared) {
-            Some((words, length)) => store.pool.append_words(&mut self.records, words, length),
-            None => {
-                let (bytes, length) = unusual(&mut self.last, end, segment, since, shared);
-                store.pool.append(&mut self.records, &bytes[..length]);
-            }
-        }
+        let since = (since_ns as u64, segment.frame - before.1);
+        let record = record(&mut self.last[end], end, segment, since, shared);
+        let (bytes, length) = record.bytes();
+        store.pool.append(&mut self.records, bytes, length);
     }
 
-    /// What comes next in the handshake has come. The first packet after it tells where the capture was taken.
+    /// The first packet after the handshake tells where the capture was taken.
     #[cold]
-    fn open(&mut self, since_ns: u64) {
-        match self.stage {
-            Stage::Nothing => self.stage = Stage::Syn,
-            Stage::Syn => (self.stage, self.answered_ns) = (Stage::Answer, since_ns),
-            _ => {
-                let position = Position::from_halves(since_ns as f64 / 1e9, self.answered_ns as f64 / 1e9);
-                self.local = position.local_end().map(|end| end as u8);
-                self.stage = Stage::Open;
-            }
-        }
+    fn open(&mut self, since_ns: i64) {
+        let position = Position::from_halves(since_ns as f64 / 1e9, self.answered_ns as f64 / 1e9);
+        self.local = position.local_end().map(|end| end as u8);
+        self.stage = Stage::Open;
     }
 
     /// Follows what was packed; nothing of it is left in the store.

@@ -410,14 +410,21 @@ impl Tracker {
         let Kept::Packed(packed) = &mut self.places.kept[place as usize] else {
             return;
         };
-        if packed.is_unusual(end, segment) {
+        if packed.is_unusual(end, segment, listing.last_ns) {
             if self.unpacked(place, sink).is_some() {
                 self.push_unpacked(place, end, segment, sink);
             }
             return;
         }
         let shared = self.hosts.shares_counter(listing, end, segment);
-        packed.push(end, segment, shared, &mut self.numbers, &mut self.store);
+        packed.push(
+            end,
+            segment,
+            listing.last_ns,
+            shared,
+            &mut self.numbers,
+            &mut self.store,
+        );
         listing.last_ns = segment.time_ns;
         if packed.closed() && (!listing.lingers || packed.is_over() && !listing.ends_soon) {
             self.linger(place, segment.time_ns);

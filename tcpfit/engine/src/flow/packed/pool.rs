@@ -12,13 +12,6 @@ const BLOCK: usize = 1024;
 /// No chunk.
 const NONE: u32 = u32::MAX;
 
-const WORD: usize = size_of::<u64>();
-
-/// Words as they are kept.
-pub fn bytes_of(words: [u64; 2]) -> [u8; 2 * WORD] {
-    (u128::from(words[0]) | u128::from(words[1]) << u64::BITS).to_le_bytes()
-}
-
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Chunk {
@@ -31,9 +24,7 @@ struct Chunk {
 pub struct Chain {
     first: u32,
     last: u32,
-    length: u16,
-    /// Where in the last chunk the next bytes go.
-    at: u16,
+    length: u32,
 }
 
 impl Default for Chain {
@@ -42,7 +33,6 @@ impl Default for Chain {
             first: NONE,
             last: NONE,
             length: 0,
-            at: CHUNK as u16,
         }
     }
 }
@@ -76,7 +66,7 @@ impl Pool {
     #[inline]
     pub fn prefetch(&self, chain: &Chain) {
         if chain.last != NONE {
-            prefetch(&self.chunk(chain.last).bytes[usize::from(chain.at) % CHUNK]);
+            prefetch(&self.chunk(chain.last).bytes[chain.len() % CHUNK]);
         }
     }
 
@@ -89,36 +79,25 @@ impl Pool {
         }
     }
 
-    /// Adds the first `length` of the words' bytes. What is behind them is written over next.
-    #[inline(always)]
-    pub fn append_words(&mut self, chain: &mut Chain, words: [u64; 2], length: usize) {
-        let at = usize::from(chain.at);
-        if at + 2 * WORD > CHUNK {
-            self.append(chain, &bytes_of(words)[..length]);
+    /// Adds the first `length` of the bytes, at least one; a chunk has room for all of them.
+    #[inline]
+    pub fn append<const N: usize>(&mut self, chain: &mut Chain, bytes: &[u8; N], length: usize) {
+        let at = chain.len() % CHUNK;
+        if at == 0 {
+            self.lengthen(chain);
+        }
+        chain.length += length as u32;
+        let chunk = &mut self.chunk_mut(chain.last).bytes;
+        if let Some(place) = chunk.get_mut(at..at + N) {
+            // all of them in some wide moves: what is behind the first is written over next
+            place.copy_from_slice(bytes);
             return;
         }
-        chain.length += length as u16;
-        chain.at += length as u16;
-        let place = &mut self.chunk_mut(chain.last).bytes[at..at + 2 * WORD];
-        place[..WORD].copy_from_slice(&words[0].to_le_bytes());
-        place[WORD..].copy_from_slice(&words[1].to_le_bytes());
-    }
-
-    /// Adds the bytes, not more than a chunk has.
-    #[inline(never)]
-    pub fn append(&mut self, chain: &mut Chain, bytes: &[u8]) {
-        let (here, next) = bytes.split_at(bytes.len().min(CHUNK - usize::from(chain.at)));
-        chain.length += bytes.len() as u16;
-        for piece in [here, next] {
-            if piece.is_empty() {
-                continue;
-            }
-            if usize::from(chain.at) == CHUNK {
-                self.lengthen(chain);
-            }
-            let at = usize::from(chain.at);
-            self.chunk_mut(chain.last).bytes[at..][..piece.len()].copy_from_slice(piece);
-            chain.at += piece.len() as u16;
+        let (here, next) = bytes[..length].split_at(length.min(CHUNK - at));
+        chunk[at..][..here.len()].copy_from_slice(here);
+        if !next.is_empty() {
+            self.lengthen(chain);
+            self.chunk_mut(chain.last).bytes[..next.len()].copy_from_slice(next);
         }
     }
 
@@ -131,7 +110,7 @@ impl Pool {
         } else {
             self.chunk_mut(chain.last).next = n;
         }
-        (chain.last, chain.at) = (n, 0);
+        chain.last = n;
     }
 
     fn make_room(&mut self) -> u32 {
@@ -175,10 +154,7 @@ mod tests {
                 for (n, chain) in chains.iter_mut().enumerate() {
                     pool.prefetch(chain);
                     let (bytes, length) = added(n, turn);
-                    match length {
-                        ..=16 => pool.append_words(chain, [u64::from_le_bytes([bytes[0]; 8]); 2], length),
-                        _ => pool.append(chain, &bytes[..length]),
-                    }
+                    pool.append(chain, &bytes, length);
                 }
             }
             for (n, chain) in chains.iter_mut().enumerate() {
