@@ -44,6 +44,13 @@ impl Default for Store {
     }
 }
 
+impl Store {
+    /// No connection gets any more segments.
+    pub fn end(&mut self) {
+        self.pool.end();
+    }
+}
+
 pub struct Packed {
     stage: Stage,
     /// Its IP headers have identifications.

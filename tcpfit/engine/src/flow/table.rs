@@ -671,6 +671,7 @@ impl Tracker {
         for segment in self.clock.release() {
             self.follow(&segment, sink);
         }
+        self.store.end();
         let all = self.places.all_open();
         let mut open: Vec<(u32, u32)> = all.map(|(place, listing, _)| (listing.number, place)).collect();
         open.sort_unstable();
@@ -687,6 +688,7 @@ impl Tracker {
             }
         }
         self.places = Places::default();
+        self.store = Store::default();
         self.index.clear();
         self.live = 0;
         self.closing.clear();

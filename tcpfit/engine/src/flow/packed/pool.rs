@@ -47,8 +47,12 @@ impl Chain {
 #[derive(Default)]
 pub struct Pool {
     blocks: Vec<Box<[Chunk]>>,
+    /// Chunks of each block that are some chain's.
+    used: Vec<u32>,
     /// Chunks that are free.
     free: Vec<u32>,
+    /// No chain grows any more.
+    ending: bool,
 }
 
 impl Pool {
@@ -104,6 +108,7 @@ impl Pool {
     #[cold]
     fn lengthen(&mut self, chain: &mut Chain) {
         let n = self.free.pop().unwrap_or_else(|| self.make_room());
+        self.used[n as usize / BLOCK] += 1;
         self.chunk_mut(n).next = NONE;
         if chain.first == NONE {
             chain.first = n;
@@ -120,6 +125,7 @@ impl Pool {
             next: NONE,
         };
         self.blocks.push(vec![empty; BLOCK].into());
+        self.used.push(0);
         self.free.extend((first + 1..first + BLOCK as u32).rev());
         first
     }
@@ -134,8 +140,30 @@ impl Pool {
                 place.copy_from_slice(&chunk.bytes);
             }
             let next = chunk.next;
-            self.free.push(n);
+            self.release(n);
             n = next;
+        }
+    }
+
+    /// No chain grows any more: the memory of blocks without chains goes to others at once.
+    pub fn end(&mut self) {
+        self.ending = true;
+        self.free = Vec::new();
+        for (block, &used) in self.blocks.iter_mut().zip(&self.used) {
+            if used == 0 {
+                *block = Box::default();
+            }
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, n: u32) {
+        let block = n as usize / BLOCK;
+        self.used[block] -= 1;
+        if !self.ending {
+            self.free.push(n);
+        } else if self.used[block] == 0 {
+            self.blocks[block] = Box::default();
         }
     }
 }
@@ -167,5 +195,23 @@ mod tests {
             }
             assert_eq!(pool.free.len(), pool.blocks.len() * BLOCK, "life {life}");
         }
+    }
+
+    #[test]
+    fn at_the_end_blocks_go_with_their_last_chain() {
+        let (mut pool, mut bytes) = (Pool::default(), [0; 8 * CHUNK]);
+        let mut chains = vec![Chain::default(); 2 * BLOCK + 1];
+        chains.iter_mut().for_each(|chain| pool.append(chain, &[1; 64], 64));
+        pool.take(&mut chains.pop().unwrap_or_default(), &mut bytes);
+        let held = |pool: &Pool| pool.blocks.iter().map(|block| block.len()).sum::<usize>();
+        assert_eq!(3 * BLOCK, held(&pool));
+        pool.end();
+        assert_eq!(2 * BLOCK, held(&pool), "one has no chain");
+        for (n, chain) in chains.iter_mut().enumerate() {
+            assert_eq!((2 - n / BLOCK) * BLOCK, held(&pool));
+            pool.take(chain, &mut bytes);
+            assert_eq!([1; 64], bytes[..64]);
+        }
+        assert_eq!(0, held(&pool));
     }
 }
