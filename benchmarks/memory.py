@@ -79,7 +79,7 @@ TAIL = """
 - A flow's rows become columns as it goes, some thousand at a time; they are sorted a column at a time at the end.
 - A flow's row waits until all of its 2,048 are over. Where more than 30,000 wait, rows are packed: a flow's
   into some 190 bytes, a round's into 55, not 650 and 140.
-- A connection that has closed stays for a second, or ten, of the capture's time, and its name for ten.
+- A connection that has closed stays for a second, or ten, of the capture's time, and 32 bytes of it for ten.
 
 ## Measure it yourself
 
