@@ -332,6 +332,25 @@ mod tests {
     }
 
     #[test]
+    fn another_has_the_room_of_an_emptied_one() {
+        let mut ring = Ring::default();
+        for kept in [0u64, 5, 16, 11] {
+            // its elements lie around the end of its slots, then come in order in the next one's
+            ring.extend(0..16);
+            ring.skip_front(16 - kept as usize);
+            ring.extend(16..32 - kept);
+            assert_eq!((16, 16), (ring.len(), ring.near.capacity()));
+            ring = ring.emptied(16).unwrap_or_default();
+            assert_eq!((None, 16), (ring.front(), ring.near.capacity()));
+            ring.extend(100..103);
+            assert!(ring.iter().eq(&[100, 101, 102]));
+            ring = ring.emptied(16).unwrap_or_default();
+        }
+        ring.extend(0..17);
+        assert!(ring.emptied(16).is_none());
+    }
+
+    #[test]
     fn what_it_holds_is_what_it_touches() {
         let mut ring = Ring::default();
         ring.extend(0..100_000u64);

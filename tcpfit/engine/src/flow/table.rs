@@ -351,7 +351,7 @@ impl Tracker {
             return; // late, of a connection that is settled
         };
         self.remember(place, segment);
-        self.push_live(place, end, segment, sink);
+        self.push_to(place, end, segment, sink);
     }
 
     /// The connection of a SYN, or of a segment whose connection is not there: it may have to be opened. `None` where it was
@@ -381,8 +381,9 @@ impl Tracker {
         })
     }
 
+    /// Gives the segment, which the end sent, to the connection there.
     #[inline(always)] // all of a common segment's way is in one place
-    fn push_live(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
+    fn push_to(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
         let Kept::Live(connection) = &mut self.places.kept[place as usize] else {
             self.push_packed(place, end, segment, sink);
             return;
@@ -433,7 +434,7 @@ impl Tracker {
 
     #[cold]
     fn push_unpacked(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
-        self.push_live(place, end, segment, sink);
+        self.push_to(place, end, segment, sink);
     }
 
     /// What is due by the time of the capture.
