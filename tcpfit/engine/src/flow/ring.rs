@@ -136,15 +136,54 @@ impl<T: Copy + Default> Ring<T> {
         let before = self.front.wrapping_sub(1) & self.mask;
         if n < self.len() / 2 && (before as usize) < self.touched() {
             self.front = before;
-            for k in 0..n {
-                self[k] = self[k + 1];
-            }
+            self.move_back(n);
         } else {
-            for k in (n + 1..self.len()).rev() {
-                self[k] = self[k - 1];
-            }
+            self.move_on(n);
         }
         self[n] = element;
+    }
+
+    /// The elements behind the first go one place back, up to the n-th's, as many at once as lie side by side.
+    fn move_back(&mut self, n: usize) {
+        let last = CHUNK.min(self.mask as usize + 1) - 1;
+        let mut to = 0;
+        while to < n {
+            let slot = self.slot(to);
+            let place = slot % CHUNK;
+            let run = (last - place).min(n - to);
+            if run == 0 {
+                self[to] = self[to + 1];
+                to += 1;
+            } else {
+                self.block_mut(slot).copy_within(place + 1..place + 1 + run, place);
+                to += run;
+            }
+        }
+    }
+
+    /// The elements from the n-th on but the last go one place on.
+    fn move_on(&mut self, n: usize) {
+        let mut to = self.len() - 1;
+        while to > n {
+            let slot = self.slot(to);
+            let place = slot % CHUNK;
+            let run = place.min(to - n);
+            if run == 0 {
+                self[to] = self[to - 1];
+                to -= 1;
+            } else {
+                self.block_mut(slot).copy_within(place - run..place, place - run + 1);
+                to -= run;
+            }
+        }
+    }
+
+    /// The slots that lie in one block with that one.
+    fn block_mut(&mut self, slot: usize) -> &mut [T] {
+        match slot / CHUNK {
+            0 => &mut self.near,
+            far => &mut self.far[far - 1],
+        }
     }
 
     #[inline]
