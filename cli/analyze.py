@@ -119,7 +119,7 @@ class _Printer:
             self._document = Document(SpooledTemporaryFile(IN_MEMORY, mode="w+", encoding="utf-8"))
 
     def add(self, analysis: Analysis) -> None:
-        from tcpfit.report import contract
+        from tcpfit.report import contract, csv
 
         if self._form in ("jsonl", "csv"):
             for warning in analysis.warnings:
@@ -130,8 +130,8 @@ class _Printer:
             for line in contract.lines(analysis):
                 click.echo(line)
         elif self._form == "csv":
-            for line in contract.csv_lines(contract.flat_rows(analysis), header=self._first):
-                click.echo(line, nl=False)
+            for text in csv.flow_texts(analysis, header=self._first):
+                click.echo(text, nl=False)
         else:
             from tcpfit.report import terminal
 

@@ -79,7 +79,7 @@ def _write(
     form: str,
     output: Path | None,
 ) -> None:
-    from tcpfit.report import listing
+    from tcpfit.report import csv, listing
 
     table = listing.segments(analysis, flows) if segments else listing.events(analysis, flows, kinds)
     if form == "table":
@@ -97,7 +97,8 @@ def _write(
     elif form == "jsonl":
         _echo(listing.json_lines(table, analysis.path))
     else:
-        _echo(listing.csv_lines(table, analysis.path))
+        for text in csv.texts(table, analysis.path):
+            click.echo(text, nl=False)
 
 
 def _echo(lines: Iterator[str]) -> None:

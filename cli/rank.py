@@ -67,8 +67,8 @@ def _print(analysis: Analysis, form: str, top: int, first: bool) -> None:
     if form == "csv":
         for warning in analysis.warnings:
             complain(f"{analysis.path}: {warning}")
-        for line in ranked.csv(analysis, header=first):
-            click.echo(line, nl=False)
+        for text in ranked.csv_texts(analysis, header=first):
+            click.echo(text, nl=False)
         return
     if not first:
         click.echo()

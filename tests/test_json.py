@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+from csv import DictReader
 
 import captures
 import numpy as np
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 
 import tcpfit
 from tcpfit.models import catalogue
-from tcpfit.report import contract, encoding
+from tcpfit.report import contract, csv, encoding
 from tcpfit.schema import polars_schema
 
 NUMBER = (int, float, type(None))
@@ -168,13 +169,49 @@ def test_short_flows_have_the_models_of_a_transfer_time(analysis):
 
 
 def test_csv_is_flat_and_full(analysis):
-    text = "".join(contract.csv_lines(contract.flat_rows(analysis)))
+    text = "".join(csv.flow_texts(analysis))
     header, *lines = text.splitlines()
     assert 3 == len(lines)
     assert len(set(header.split(","))) == len(header.split(","))
     table = pl.read_csv(text.encode(), infer_schema_length=None)
     assert table["counts.unique_bytes"].to_list() == [400_000, 30_000, 3_000]
     assert {"p", "p.low", "best.name", "verdict"} <= set(table.columns)
+
+
+def flattened(flow: dict) -> dict:
+    """What the CSV says of a FLOW of the document."""
+    plain = {key: value for key, value in flow.items() if not isinstance(value, (dict, list))}
+    for key in ("vantage", "handshake", "congestion_control", "counts", "observed"):
+        plain |= {f"{key}.{inner}": value for inner, value in flow[key].items()}
+    for name, estimate in flow["parameters"].items():
+        plain |= {name: estimate["value"], f"{name}.low": estimate["low"], f"{name}.high": estimate["high"]}
+    low, high = flow["count_ranges"].get("lost_segments", [flow["counts"]["lost_segments"]] * 2)
+    plain |= {"lost_segments.low": low, "lost_segments.high": high}
+    best = next((model for model in flow["models"] if model["rank"] == 1), {})
+    plain |= {f"best.{key}": best.get(key) for key in ("name", "predicted_bps", "predicted_time_s", "log_ratio")}
+    plain |= {"verdict": flow["verdict"]["state"], "verdict.models": flow["verdict"]["models"]}
+    return plain
+
+
+def test_csv_says_what_the_document_says(analysis, monkeypatch):
+    def cell(value):
+        if isinstance(value, list):
+            return " ".join(map(str, value))
+        return "" if value is None else value
+
+    def same(text, value):
+        value = cell(value)
+        if isinstance(value, (float, int)) and not isinstance(value, bool):
+            return math.isclose(float(text), value, rel_tol=1e-9)  # sums depend on the portion in their last digit
+        return text == (str(value).lower() if isinstance(value, bool) else value)
+
+    monkeypatch.setattr(contract, "FLOWS_AT_A_TIME", 2)
+    rows = list(DictReader(io.StringIO("".join(csv.flow_texts(analysis)))))
+    flows = [flattened(flow) | {"capture": analysis.path} for flow in contract.flow_facts(analysis)]
+    assert 3 == len(flows) == len(rows)
+    for row, flow in zip(rows, flows, strict=True):
+        assert set(flow) == set(row)
+        assert [] == [key for key in flow if not same(row[key], flow[key])]
 
 
 def test_select_keeps_numbers_and_estimates(analysis):

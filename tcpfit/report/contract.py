@@ -1,4 +1,4 @@
-"""The machine-readable face of tcpfit: JSON, JSON lines and flat rows.
+"""The machine-readable face of tcpfit: JSON and JSON lines.
 
 Every key is always there; what cannot be had is null, never 0, NaN or infinity. Times are seconds, rates bit/s, sizes
 bytes, counts segments of one MSS. docs/json.md says what each key means.
@@ -6,8 +6,6 @@ bytes, counts segments of one MSS. docs/json.md says what each key means.
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import math
 from collections import defaultdict
@@ -204,47 +202,74 @@ def flow_facts(analysis: Analysis) -> Iterator[dict[str, Any]]:
     return map(json.loads, flow_texts(analysis))
 
 
-def flow_texts(analysis: Analysis) -> Iterator[str]:
-    """FLOW objects as text, the largest flow first; ranked and described some thousand at a time, to bound the
-    memory."""
+def portions(analysis: Analysis) -> Iterator[Analysis]:
+    """The same capture some thousand flows at a time, the largest first, to bound the memory of ranking them; once
+    without flows where it has none."""
     numbers = analysis.largest()
+    for start in range(0, max(len(numbers), 1), FLOWS_AT_A_TIME):
+        yield analysis.select(numbers[start : start + FLOWS_AT_A_TIME])
+
+
+def flow_texts(analysis: Analysis) -> Iterator[str]:
+    """FLOW objects as text, the largest flow first."""
     tables = analysis.flows, analysis.events, analysis.rounds
     spans, stalls = account(*tables), silences(*tables)  # the other direction of a flow tells of its pauses
-    for start in range(0, len(numbers), FLOWS_AT_A_TIME):
-        yield from _flow_texts(analysis.select(numbers[start : start + FLOWS_AT_A_TIME]), spans, stalls)
+    for portion in portions(analysis):
+        yield from _flow_texts(portion, spans, stalls)
 
 
-def _flow_texts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -> Iterator[str]:
-    flows = analysis.flows.sort(["data_bytes", "flow"], descending=[True, False])
-    numbers = flows["flow"].to_list()
-    family = parameters.families(flows, analysis.events, analysis.rounds).select(
-        "flow", pl.col("family").cast(pl.String), "confidence"
-    )
-    observed = ranking.observed(flows, analysis.events, analysis.rounds)
-    models = _models(analysis)
-    diagnoses = of_spans(flows, of(spans, flows))
-    silent = _stalls(of(stalls, flows), flows)
+def ordered(analysis: Analysis) -> pl.DataFrame:
+    """The table of flows, the largest first."""
+    return analysis.flows.sort(["data_bytes", "flow"], descending=[True, False])
 
-    def of_flow(table: pl.DataFrame) -> pl.DataFrame:
-        return flows.select("flow").join(table, on="flow", how="left", maintain_order="left")
 
-    table = flows.select(
+def of_flow(flows: pl.DataFrame, table: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a table that has one a flow, in the order of these flows; nulls where it has none."""
+    return flows.select("flow").join(table, on="flow", how="left", maintain_order="left")
+
+
+def identity(flows: pl.DataFrame) -> pl.DataFrame:
+    """What a FLOW begins with: number, ends and times."""
+    return flows.select(
         pl.col("flow").alias("id"),
         *("connection", "src", "src_port", "dst", "dst_port"),
         start_time=_seconds(flows["first_ns"]),
         duration_s=_seconds(flows["last_ns"] - flows["first_ns"]),
-        vantage=objects(flows.select(position="vantage", confidence="vantage_confidence")),
-        handshake=objects(flows.select(pl.col("handshake_rtt_s").alias("rtt_s"), *HANDSHAKE)),
-        congestion_control=objects(of_flow(family).select(pl.col("family").fill_null("unknown"), "confidence")),
-        counts=_counts(analysis, flows),
+    )
+
+
+def groups(analysis: Analysis, flows: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """Those objects of a FLOW that have the same keys in every flow and plain values: a table each, a row a flow."""
+    family = parameters.families(flows, analysis.events, analysis.rounds).select(
+        "flow", pl.col("family").cast(pl.String), "confidence"
+    )
+    observed = ranking.observed(flows, analysis.events, analysis.rounds)
+    return {
+        "vantage": flows.select(position="vantage", confidence="vantage_confidence"),
+        "handshake": flows.select(pl.col("handshake_rtt_s").alias("rtt_s"), *HANDSHAKE),
+        "congestion_control": of_flow(flows, family).select(pl.col("family").fill_null("unknown"), "confidence"),
+        "counts": flows.select(*COUNTS, timeout_sequences=_sequences(analysis, flows)),
+        "observed": of_flow(flows, observed).select(OBSERVED),
+    }
+
+
+def _flow_texts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -> Iterator[str]:
+    flows = ordered(analysis)
+    numbers = flows["flow"].to_list()
+    plain = {key: objects(table) for key, table in groups(analysis, flows).items()}
+    models = _models(analysis)
+    diagnoses = of_spans(flows, of(spans, flows))
+    silent = _stalls(of(stalls, flows), flows)
+    table = identity(flows).with_columns(
+        **{key: plain[key] for key in ("vantage", "handshake", "congestion_control", "counts")},
         count_ranges=_ranges(flows),
         parameters=_parameters(analysis, flows),
-        observed=objects(of_flow(observed).select(OBSERVED)),
-        models=pl.Series([f"[{', '.join(models[number, False])}]" for number in numbers]),
-        baselines=pl.Series([f"[{', '.join(models[number, True])}]" for number in numbers]),
-        verdict=objects(of_flow(analysis.verdicts).select(VERDICT)),
-        diagnosis=pl.Series([dumps(diagnosis_facts(diagnoses[number])) for number in numbers]),
-        stalls=pl.Series([f"[{', '.join(silent[number])}]" for number in numbers]),
+        observed=plain["observed"],
+        models=pl.Series([f"[{', '.join(models[number, False])}]" for number in numbers], dtype=pl.String),
+        baselines=pl.Series([f"[{', '.join(models[number, True])}]" for number in numbers], dtype=pl.String),
+        verdict=objects(of_flow(flows, analysis.verdicts).select(VERDICT)),
+        diagnosis=pl.Series([dumps(diagnosis_facts(diagnoses[number])) for number in numbers], dtype=pl.String),
+        stalls=pl.Series([f"[{', '.join(silent[number])}]" for number in numbers], dtype=pl.String),
     )
     for part in table.iter_slices(TEXTS_AT_A_TIME):
         yield from objects(part, NESTED).to_list()
@@ -289,10 +314,9 @@ def _seconds(ns: pl.Series) -> pl.Series:
     return pl.Series(ns.to_numpy() / 1e9)
 
 
-def _counts(analysis: Analysis, flows: pl.DataFrame) -> pl.Series:
+def _sequences(analysis: Analysis, flows: pl.DataFrame) -> pl.Series:
     series = timeout_sequences(analysis.events)
-    texts = [dumps(series[number]) if number in series else "[]" for number in flows["flow"].to_list()]
-    return objects(flows.select(*COUNTS, timeout_sequences=pl.Series(texts)), ("timeout_sequences",))
+    return pl.Series([series.get(number, []) for number in flows["flow"].to_list()], dtype=pl.List(pl.UInt32))
 
 
 def _ranges(flows: pl.DataFrame) -> pl.Series:
@@ -364,41 +388,3 @@ def _models(analysis: Analysis) -> dict[tuple[int, bool], list[str]]:
     for flow, kind, text in zip(table["flow"].to_list(), baseline.to_list(), texts.to_list(), strict=True):
         models[flow, kind].append(text)
     return models
-
-
-def flat_rows(analysis: Analysis) -> Iterator[dict[str, Any]]:
-    """A flat row a flow, for CSV: nested keys joined by a dot, the best model and the verdict at the end."""
-    for flow in flow_facts(analysis):
-        row: dict[str, Any] = {"capture": analysis.path}
-        for key, value in flow.items():
-            if key in ("models", "baselines", "count_ranges", "parameters", "diagnosis", "verdict", "stalls"):
-                continue
-            if isinstance(value, dict):
-                row |= {f"{key}.{inner}": _cell(item) for inner, item in value.items()}
-            else:
-                row[key] = value
-        for name in NAMES:
-            estimate = flow["parameters"][name]
-            row |= {name: estimate["value"], f"{name}.low": estimate["low"], f"{name}.high": estimate["high"]}
-        low, high = flow["count_ranges"].get("lost_segments", (flow["counts"]["lost_segments"],) * 2)
-        row |= {"lost_segments.low": low, "lost_segments.high": high}
-        best: dict[str, Any] = next((model for model in flow["models"] if model["rank"] == 1), {})
-        row |= {f"best.{key}": best.get(key) for key in ("name", "predicted_bps", "predicted_time_s", "log_ratio")}
-        row |= {"verdict": flow["verdict"]["state"], "verdict.models": _cell(flow["verdict"]["models"])}
-        yield row
-
-
-def _cell(value: Any) -> Any:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
-
-
-def csv_lines(flat: Iterable[dict[str, Any]], header: bool = True) -> Iterator[str]:
-    """Flat rows as lines of CSV; an empty cell is a value that cannot be had."""
-    for row in flat:
-        out = io.StringIO()
-        writer = csv.DictWriter(out, fieldnames=list(row), lineterminator="\n")
-        if header:
-            writer.writeheader()
-            header = False
-        writer.writerow({key: str(value).lower() if isinstance(value, bool) else value for key, value in row.items()})
-        yield out.getvalue()

@@ -1,4 +1,4 @@
-"""Events and segments one by one: lines for a terminal, JSON lines, CSV and Parquet."""
+"""Events and segments one by one: lines for a terminal and JSON lines."""
 
 from __future__ import annotations
 
@@ -80,23 +80,9 @@ def json_lines(table: pl.DataFrame, capture: str) -> Iterator[str]:
             yield f"{head},{line.removeprefix('{')}"
 
 
-def csv_lines(table: pl.DataFrame, capture: str) -> Iterator[str]:
-    """The rows as lines of CSV with a head; an empty cell is a value that cannot be had, a list is joined by spaces."""
-    path = capture.encode("utf-8", "backslashreplace").decode()
-    lists = [name for name, dtype in table.schema.items() if isinstance(dtype, pl.List)]
-    flat = _finite(table).select(pl.lit(path).alias("capture"), pl.exclude(lists), *(_joined(name) for name in lists))
-    yield ",".join(flat.columns)
-    for part in flat.iter_slices(ROWS_AT_A_TIME):
-        yield from part.write_csv(include_header=False).splitlines()
-
-
 def _finite(table: pl.DataFrame) -> pl.DataFrame:
     floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
     return table.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats)
-
-
-def _joined(name: str) -> pl.Expr:
-    return pl.col(name).cast(pl.List(pl.String())).list.join(" ").replace("", None)
 
 
 def _ends(flow: dict[str, Any]) -> str:

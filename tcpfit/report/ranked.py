@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from tcpfit.report import contract, terminal, words
+from tcpfit.report import contract, csv, terminal, words
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -122,14 +122,12 @@ def _capture(analysis: Analysis) -> dict[str, Any]:
     return {"path": analysis.path, "warnings": analysis.warnings, "flows": flows}
 
 
-def csv(analysis: Analysis, *, header: bool = True) -> Iterator[str]:
-    """CSV, a row a flow and model: the flow's ends and verdict, then every column of the ranking."""
+def csv_texts(analysis: Analysis, *, header: bool = True) -> Iterator[str]:
+    """CSV, a line a flow and model: the flow's ends and verdict, then every column of the ranking."""
     ends = analysis.flows.select(*FLOW)
     verdicts = analysis.verdicts.select("flow", pl.col("state").alias("verdict"))
-    lists = pl.col("failed", "weakened").list.join(" ")
-    table = (
-        ends.join(verdicts, on="flow", maintain_order="left")
-        .join(analysis.ranking, on="flow", maintain_order="left_right")
-        .with_columns(lists, pl.col("reasons").list.join("; "))
+    table = ends.join(verdicts, on="flow", maintain_order="left").join(
+        analysis.ranking, on="flow", maintain_order="left_right"
     )
-    yield from contract.csv_lines(({"capture": analysis.path} | row for row in contract.rows(table)), header)
+    reasons = pl.col("reasons").list.join("; ").replace("", None)
+    yield from csv.texts(table.with_columns(reasons), analysis.path, header=header)
