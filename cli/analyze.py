@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
     from tcpfit.report.contract import Document
 
-IN_MEMORY = 1 << 26
-"""Characters of a JSON document that wait in memory; a longer one waits in a temporary file."""
+IN_MEMORY = 1 << 24
+"""Bytes of a JSON document that wait in memory; a longer one waits in a temporary file."""
 
 
 @click.command(short_help="Analyse captures: parameters, ranking and verdict of every flow.")
@@ -116,7 +116,7 @@ class _Printer:
 
             from tcpfit.report.contract import Document
 
-            self._document = Document(SpooledTemporaryFile(IN_MEMORY, mode="w+", encoding="utf-8"))
+            self._document = Document(SpooledTemporaryFile(IN_MEMORY))
 
     def add(self, analysis: Analysis) -> None:
         from tcpfit.report import contract, csv

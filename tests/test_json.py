@@ -6,6 +6,7 @@ import io
 import json
 import math
 from csv import DictReader
+from tempfile import SpooledTemporaryFile
 
 import captures
 import numpy as np
@@ -318,19 +319,34 @@ def test_wilson_interval_is_the_textbook_one():
 def test_text_of_a_document_is_the_document(analysis):
     described = analysis.to_dict()["captures"]
     for times in range(3):
-        document = contract.Document(io.StringIO())
+        document = contract.Document(io.BytesIO())
         for _ in range(times):
             document.add(analysis)
-        assert contract.envelope(described * times) == json.loads("".join(document.close()))
+        assert contract.envelope(described * times) == json.loads(b"".join(document.close()))
+
+
+def test_document_waits_on_disk_when_it_is_long(analysis, monkeypatch):
+    held = []
+
+    def watched(_):
+        for flow in ('"' + "x" * 1000 + '"',) * 50:
+            held.append(0 if out._rolled else out.tell())
+            yield flow
+
+    monkeypatch.setattr(contract, "flow_texts", watched)
+    with SpooledTemporaryFile(10_000) as out:
+        contract.Document(out).add(analysis)
+    assert 50 == len(held)
+    assert max(held) < 12_000
 
 
 def test_capture_that_fails_leaves_nothing_in_the_document(analysis, monkeypatch):
-    document = contract.Document(io.StringIO())
+    document = contract.Document(io.BytesIO())
     document.add(analysis)
     with monkeypatch.context() as patched, pytest.raises(ZeroDivisionError):
         patched.setattr(contract, "flow_texts", lambda _: (str(1 // n) for n in (1, 0)))
         document.add(analysis)
-    assert analysis.to_dict() == json.loads("".join(document.close()))
+    assert analysis.to_dict() == json.loads(b"".join(document.close()))
 
 
 def test_flows_in_portions_are_the_flows(analysis, monkeypatch):

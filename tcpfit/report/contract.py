@@ -123,30 +123,34 @@ def finite(value: Any) -> Any:
 class Document:
     """The document as text, a line a capture and a line a flow, written capture by capture.
 
-    It waits in `out`, a file that can be read again, so that a capture that fails half-way leaves nothing in it.
+    It waits in `out`, a binary file that can be read again, so that a capture that fails half-way leaves nothing in it.
     """
 
-    def __init__(self, out: IO[str]) -> None:
+    def __init__(self, out: IO[bytes]) -> None:
         self._out = out
         self._captures = 0
-        out.write(dumps(envelope([])).removesuffix("]}"))
+        self._write(dumps(envelope([])).removesuffix("]}"))
 
     def add(self, analysis: Analysis) -> None:
         """Write a capture and its flows."""
         before = self._out.tell()
         try:
-            self._out.writelines(self._pieces(analysis))
+            for piece in self._pieces(analysis):  # one by one: `writelines` of a spooled file holds all in memory
+                self._write(piece)
         except BaseException:
             self._out.seek(before)
             self._out.truncate()
             raise
         self._captures += 1
 
-    def close(self) -> Iterator[str]:
+    def close(self) -> Iterator[bytes]:
         """Write the end, and give back the whole in pieces."""
-        self._out.write("\n]}\n")
+        self._write("\n]}\n")
         self._out.seek(0)
-        return iter(lambda: self._out.read(PIECE), "")
+        return iter(lambda: self._out.read(PIECE), b"")
+
+    def _write(self, text: str) -> None:
+        self._out.write(text.encode("ascii"))
 
     def _pieces(self, analysis: Analysis) -> Iterator[str]:
         facts = dumps(capture_facts(analysis) | {"flows": []})
