@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -18,6 +18,9 @@ from tcpfit.exceptions import InvalidParameter
 from tcpfit.schema import SCHEMA_VERSION, polars_schema
 
 TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "verdicts")
+
+FLOWS_AT_A_TIME = 4096
+"""Flows that are ranked and described together, which bounds the memory."""
 
 AS_SAVED: dict[str, Any] = {"models": None, "rule": "one-rtt", "block": None, "fit": ()}
 """Arguments of `Analysis.rank` that ask for nothing in particular: saved tables of the ranking answer them."""
@@ -162,6 +165,10 @@ class Analysis:
 
         if block is not None and block < 1:
             raise InvalidParameter(f"a block has at least 1 event, got {block}")
+        if self.flows.height > FLOWS_AT_A_TIME:
+            parts = self.portions(sorted(self.flows["flow"].to_list()))
+            tables = [part.rank(models, rule=rule, block=block, fit=fit) for part in parts]
+            return pl.concat(ranked for ranked, _ in tables), pl.concat(judged for _, judged in tables)
         estimated, (flows, events) = self.parameters, parameters.under_rule(self.flows, self.events, rule)
         if rule == "tfrc":
             name = pl.col("name").cast(pl.String)
@@ -227,12 +234,21 @@ class Analysis:
             keep = keep.filter(pl.col("data_segments") >= min_segments)
         if keep.height == self.flows.height:
             return self
+        known = dict(self._reading.tables)
+        if "parameters" in vars(self):  # a flow's do not depend on the other flows
+            known["parameters"] = self.parameters
         tables = {
-            name: table.filter(pl.col("flow").is_in(keep["flow"].implode()))
-            for name, table in self._reading.tables.items()
-            if "flow" in table.columns
+            name: table.filter(pl.col("flow").is_in(keep["flow"].implode())) if "flow" in table.columns else table
+            for name, table in known.items()
         }
-        return Analysis(self.path, replace(self._reading, tables=self._reading.tables | tables), self._choices)
+        return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
+
+    def portions(self, flows: Sequence[int] | None = None) -> Iterator[Analysis]:
+        """The same capture some thousand flows at a time, in the order of these numbers, by default the largest first;
+        once without flows where there are none."""
+        numbers = self.largest() if flows is None else flows
+        for start in range(0, max(len(numbers), 1), FLOWS_AT_A_TIME):
+            yield self.select(numbers[start : start + FLOWS_AT_A_TIME])
 
     def around(self, flow: int) -> Analysis:
         """The same capture with only the segments between the ends of a flow, both ways; its other tables are whole.

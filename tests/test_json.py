@@ -15,6 +15,7 @@ import pytest
 from captures import Transfer
 from hypothesis import given
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 import tcpfit
 from tcpfit.models import catalogue
@@ -206,7 +207,7 @@ def test_csv_says_what_the_document_says(analysis, monkeypatch):
             return math.isclose(float(text), value, rel_tol=1e-9)  # sums depend on the portion in their last digit
         return text == (str(value).lower() if isinstance(value, bool) else value)
 
-    monkeypatch.setattr(contract, "FLOWS_AT_A_TIME", 2)
+    monkeypatch.setattr("tcpfit.analysis.FLOWS_AT_A_TIME", 2)
     rows = list(DictReader(io.StringIO("".join(csv.flow_texts(analysis)))))
     flows = [flattened(flow) | {"capture": analysis.path} for flow in contract.flow_facts(analysis)]
     assert 3 == len(flows) == len(rows)
@@ -353,6 +354,8 @@ def test_flows_in_portions_are_the_flows(analysis, monkeypatch):
     def rounded():  # sums depend on the portion in their last digit
         return json.loads(contract.dumps(analysis.to_dict()), parse_float=lambda text: f"{float(text):.9g}")
 
-    whole = rounded()
-    monkeypatch.setattr(contract, "FLOWS_AT_A_TIME", 1)
+    whole, ranked = rounded(), analysis.rank()
+    monkeypatch.setattr("tcpfit.analysis.FLOWS_AT_A_TIME", 1)
     assert whole == rounded()
+    for table, again in zip(ranked, analysis.rank(), strict=True):
+        assert_frame_equal(table, again)

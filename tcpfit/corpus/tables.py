@@ -12,15 +12,11 @@ from tcpfit.corpus.table import OF_FLOWS, TABLES, schema_of
 from tcpfit.diagnosis.accounting import account
 from tcpfit.diagnosis.table import of, of_spans
 
-FLOWS_AT_A_TIME = 4096
-"""Flows ranked and diagnosed together, which bounds the memory."""
-
 
 def tables_of(analysis: Analysis, numbers: list[int], capture: str) -> dict[str, pl.DataFrame]:
     """Every table of flows, of those with these numbers, with the columns of `tcpfit.corpus.table`, sorted by flow."""
     pieces: dict[str, list[pl.DataFrame]] = {name: [pl.DataFrame(schema=schema_of(name))] for name in OF_FLOWS}
-    for start in range(0, len(numbers), FLOWS_AT_A_TIME):
-        some = analysis.select(numbers[start : start + FLOWS_AT_A_TIME])
+    for some in analysis.portions(numbers):
         for name, table in _of_flows(some, analysis).items():
             pieces[name].append(conform(table, name, capture))
     return {name: pl.concat(frames) for name, frames in pieces.items()}

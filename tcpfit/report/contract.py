@@ -87,8 +87,6 @@ NESTED = (
 )
 """Keys of a flow whose values are objects or lists."""
 
-FLOWS_AT_A_TIME = 4096
-
 TEXTS_AT_A_TIME = 256
 
 PIECE = 1 << 20
@@ -206,19 +204,11 @@ def flow_facts(analysis: Analysis) -> Iterator[dict[str, Any]]:
     return map(json.loads, flow_texts(analysis))
 
 
-def portions(analysis: Analysis) -> Iterator[Analysis]:
-    """The same capture some thousand flows at a time, the largest first, to bound the memory of ranking them; once
-    without flows where it has none."""
-    numbers = analysis.largest()
-    for start in range(0, max(len(numbers), 1), FLOWS_AT_A_TIME):
-        yield analysis.select(numbers[start : start + FLOWS_AT_A_TIME])
-
-
 def flow_texts(analysis: Analysis) -> Iterator[str]:
     """FLOW objects as text, the largest flow first."""
     tables = analysis.flows, analysis.events, analysis.rounds
     spans, stalls = account(*tables), silences(*tables)  # the other direction of a flow tells of its pauses
-    for portion in portions(analysis):
+    for portion in analysis.portions():
         yield from _flow_texts(portion, spans, stalls)
 
 
