@@ -1,7 +1,7 @@
 """The result of one capture on its way into the data set: a file that is whole or is not taken.
 
 A first line of magic, 16 bytes of BLAKE2b over what follows, the length of the header, the header as JSON, then every
-table as an Arrow stream, all of them compressed by zstd.
+table as Arrow streams of some rows each, all of them compressed by zstd. The header names the table and length of each.
 """
 
 from __future__ import annotations
@@ -22,6 +22,9 @@ MAGIC = b"tcpfit result 1\n"
 DIGEST = 16
 LENGTH = struct.Struct("<I")
 
+ROWS = 1 << 16
+"""Rows of a table that are written together, which bounds the memory: a row of the ranking is some 250 bytes then."""
+
 
 @dataclass
 class Result:
@@ -38,14 +41,16 @@ class Result:
 
 def pack(result: Result) -> bytes:
     """A result as bytes."""
-    bodies = {}
-    for name, table in result.tables.items():
-        body = io.BytesIO()
-        table.write_ipc_stream(body)
-        bodies[name] = body.getvalue()
-    facts = {"capture": result.capture, "tables": [[name, len(body)] for name, body in bodies.items()]}
-    header = json.dumps(facts).encode()
-    rest = LENGTH.pack(len(header)) + header + zstandard.compress(b"".join(bodies.values()), 1)
+    packed, lengths = io.BytesIO(), []
+    with zstandard.ZstdCompressor(1).stream_writer(packed, closefd=False) as compressor:
+        for name, table in result.tables.items():
+            for part in table.iter_slices(ROWS) if table.height else [table]:
+                body = io.BytesIO()
+                part.write_ipc_stream(body)
+                compressor.write(body.getbuffer())
+                lengths.append((name, body.tell()))
+    header = json.dumps({"capture": result.capture, "tables": lengths}).encode()
+    rest = b"".join((LENGTH.pack(len(header)), header, packed.getbuffer()))
     return MAGIC + hashlib.blake2b(rest, digest_size=DIGEST).digest() + rest
 
 
@@ -72,12 +77,11 @@ def read(path: Path) -> Result | None:
     if opened is None:
         return None
     header, packed = opened
-    rest = zstandard.decompress(packed)
-    tables, at = {}, 0
-    for name, length in header["tables"]:
-        tables[name] = pl.read_ipc_stream(io.BytesIO(rest[at : at + length]))
-        at += length
-    return Result(header["capture"], tables)
+    parts: dict[str, list[pl.DataFrame]] = {}
+    with zstandard.ZstdDecompressor().stream_reader(packed) as bodies:
+        for name, length in header["tables"]:
+            parts.setdefault(name, []).append(pl.read_ipc_stream(io.BytesIO(bodies.read(length))))
+    return Result(header["capture"], {name: pl.concat(frames) for name, frames in parts.items()})
 
 
 def _open(path: Path) -> tuple[dict[str, Any], bytes] | None:
