@@ -9,13 +9,16 @@ from copy import copy
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from tcpfit import readers
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.schema import SCHEMA_VERSION, polars_schema
+
+if TYPE_CHECKING:
+    from tcpfit.parameters.evidence import Evidence
 
 TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "verdicts")
 
@@ -95,6 +98,7 @@ class Analysis:
         self.path = path
         self._choices = dict(choices or {})
         self._reading = reading
+        self._evidence: Evidence | None = None
 
     @property
     def capture(self) -> dict[str, Any]:
@@ -131,13 +135,25 @@ class Analysis:
             raise InvalidParameter(f"{self.path} was analysed without its segments; use analyze(..., segments=True)")
         return self._reading.tables["segments"]
 
+    @property
+    def evidence(self) -> Evidence:
+        """What estimates, ranking and diagnosis are made of; of few flows it is kept, with what they have in common."""
+        from tcpfit.parameters.evidence import Evidence
+
+        if self._evidence is not None:
+            return self._evidence
+        evidence = Evidence(self.flows, self.events, self.rounds)
+        if self.flows.height <= FLOWS_AT_A_TIME:
+            self._evidence = evidence
+        return evidence
+
     @cached_property
     def parameters(self) -> pl.DataFrame:
         """A row per flow and parameter: value, 95 % interval, number of observations."""
         from tcpfit import parameters
 
         saved = self._reading.tables.get("parameters")
-        return parameters.estimate(self.flows, self.events, self.rounds) if saved is None else saved
+        return parameters.estimate_of(self.evidence) if saved is None else saved
 
     @cached_property
     def _ranked(self) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -162,6 +178,7 @@ class Analysis:
         Raises InvalidParameter where one of them makes no sense.
         """
         from tcpfit import parameters, ranking
+        from tcpfit.parameters.evidence import Evidence
 
         if block is not None and block < 1:
             raise InvalidParameter(f"a block has at least 1 event, got {block}")
@@ -178,10 +195,10 @@ class Analysis:
             changed = pl.col("name").cast(pl.String).is_in(parameters.OF_LOSS_EVENTS)
             ruled = parameters.estimate(flows, events, self.rounds).filter(changed)
             estimated = pl.concat([estimated.filter(~changed), ruled]).sort("flow", "name")
-        return ranking.rank(
-            flows,
-            events,
-            self.rounds,
+        own = flows is self.flows and events is self.events
+        evidence = self.evidence if own else Evidence(flows, events, self.rounds)
+        return ranking.rank_of(
+            evidence,
             estimated,
             None if models is None else ranking.by_name(models),
             fits=fit,

@@ -6,11 +6,12 @@ from typing import Any
 
 import polars as pl
 
-from tcpfit import parameters, ranking
+from tcpfit import ranking
 from tcpfit.analysis import Analysis
 from tcpfit.corpus.table import OF_FLOWS, TABLES, schema_of
-from tcpfit.diagnosis.accounting import account
+from tcpfit.diagnosis.accounting import account, account_of
 from tcpfit.diagnosis.table import of, of_spans
+from tcpfit.parameters.growth import families
 
 
 def tables_of(analysis: Analysis, numbers: list[int], capture: str) -> dict[str, pl.DataFrame]:
@@ -37,9 +38,8 @@ def conform(table: pl.DataFrame, name: str, capture: str) -> pl.DataFrame:
 
 
 def _of_flows(analysis: Analysis, whole: Analysis) -> dict[str, pl.DataFrame]:
-    tables = analysis.flows, analysis.events, analysis.rounds
-    family = parameters.families(*tables).select("flow", "family", family_confidence="confidence")
-    flows = analysis.flows.join(ranking.observed(*tables), on="flow", how="left", maintain_order="left")
+    family = families(analysis.evidence).select("flow", "family", family_confidence="confidence")
+    flows = analysis.flows.join(ranking.observed_of(analysis.evidence), on="flow", how="left", maintain_order="left")
     verdicts, causes = _diagnoses(analysis.flows, whole)
     return {
         "flows": flows.join(family, on="flow", how="left", maintain_order="left"),
@@ -55,8 +55,11 @@ def _of_flows(analysis: Analysis, whole: Analysis) -> dict[str, pl.DataFrame]:
 def _diagnoses(flows: pl.DataFrame, whole: Analysis) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Verdicts, a row a flow, and causes, a row a flow and cause; the other direction of a flow tells of its pauses."""
     verdicts, causes = [], []
-    both = whole.flows.filter(pl.col("connection").is_in(flows["connection"].implode()))
-    spans = of(account(both, whole.events, whole.rounds), flows)
+    if flows.height == whole.flows.height:
+        spans = account_of(whole.evidence)
+    else:
+        both = whole.flows.filter(pl.col("connection").is_in(flows["connection"].implode()))
+        spans = of(account(both, whole.events, whole.rounds), flows)
     for flow, found in sorted(of_spans(flows, spans).items()):
         verdict = {name: getattr(found, name) for name in ("primary", "who", "text", "remedy", "confidence")}
         verdicts.append({"flow": flow} | verdict | found.kernel)

@@ -33,7 +33,7 @@ import polars as pl
 
 from tcpfit.diagnosis.causes import CAUSE_OF, RULE_OF, Reason
 from tcpfit.diagnosis.reactions import Stretches, apart, reactions
-from tcpfit.diagnosis.rounds import Flags, Rounds
+from tcpfit.diagnosis.rounds import Flags, Rounds, rounds_of
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.schema import I64, STR, U32, U64, Column
@@ -72,8 +72,12 @@ GROWTH = 1.2
 
 def account(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
     """The spans of every flow, columns as in `SPANS`, in order of flow and time, without gaps or overlaps."""
-    evidence = Evidence(flows, events, rounds)
-    course = Rounds(evidence)
+    return account_of(Evidence(flows, events, rounds))
+
+
+def account_of(evidence: Evidence) -> pl.DataFrame:
+    """The same of an evidence."""
+    course = rounds_of(evidence)
     lasted = np.maximum(course.flow_last - course.flow_first, 0)
     shown = (course.flow_count > 0) & evidence.two_way & (lasted > 0)
     axis = _Axis(course.flow_first, np.where(shown, lasted, 0))
@@ -138,7 +142,7 @@ class _Painted:
 
 def _painted(evidence: Evidence, course: Rounds, axis: _Axis, shown: Flags) -> _Painted:
     """The rounds' pieces with what events explain painted over them."""
-    found = reactions(evidence, course)
+    found = reactions(evidence)
     covers = Stretches(
         found.owner, axis.place(found.start, found.owner), axis.place(found.end, found.owner), found.reason, found.frame
     )

@@ -21,8 +21,8 @@ import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.causes import Reason
-from tcpfit.diagnosis.rounds import Flags, Rounds
-from tcpfit.parameters.evidence import Evidence, Rows
+from tcpfit.diagnosis.rounds import Flags, Rounds, rounds_of
+from tcpfit.parameters.evidence import Evidence, Rows, once
 from tcpfit.parameters.intervals import Ints
 
 DOUBT = 3
@@ -47,8 +47,10 @@ class Stretches:
         return Stretches(self.owner[which], self.start[which], self.end[which], self.reason[which], self.frame[which])
 
 
-def reactions(evidence: Evidence, rounds: Rounds) -> Stretches:
+@once
+def reactions(evidence: Evidence) -> Stretches:
     """What explains itself, in the order in which it wins, and of one kind in order of time."""
+    rounds = rounds_of(evidence)
     closed, timers, recoveries = (evidence.of(kind) for kind in ("zero_window", "timeout", "recovery"))
     needless = _Needless(evidence)
     expired = _time(timers)

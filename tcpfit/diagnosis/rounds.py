@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.intervals import Floats, Ints, summed
 
 Flags = NDArray[np.bool_]
@@ -283,3 +283,9 @@ def _level(flight: Floats, quiet: Flags) -> Flags:
         flat |= level
     held: Flags = flat & quiet
     return held
+
+
+@once
+def rounds_of(evidence: Evidence) -> Rounds:
+    """The rounds of an evidence."""
+    return Rounds(evidence)

@@ -13,7 +13,7 @@ import polars as pl
 
 from tcpfit.diagnosis.causes import Reason
 from tcpfit.diagnosis.reactions import Stretches, reactions
-from tcpfit.diagnosis.rounds import Rounds
+from tcpfit.diagnosis.rounds import Rounds, rounds_of
 from tcpfit.diagnosis.stalls import APPLICATION, LEAST_S, PROBE, TIMEOUT, ZERO_WINDOW
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.schema import I64, STR, U32, U64, Column
@@ -45,9 +45,13 @@ def silences(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
 
     The tables should have both directions of each connection: the other one tells whether the receiver is still there.
     """
-    evidence = Evidence(flows, events, rounds)
-    course = Rounds(evidence)
-    stretches = reactions(evidence, course)
+    return silences_of(Evidence(flows, events, rounds))
+
+
+def silences_of(evidence: Evidence) -> pl.DataFrame:
+    """The same of an evidence."""
+    course = rounds_of(evidence)
+    stretches = reactions(evidence)
     found = [_of_events(evidence, stretches), _pauses(evidence, course, stretches)]
     return pl.concat(found).sort("flow", "start_ns").select(c.name for c in SILENCES)
 

@@ -30,6 +30,7 @@ __all__ = [
     "RULES",
     "episodes",
     "estimate",
+    "estimate_of",
     "estimates",
     "families",
     "hosts",
@@ -53,7 +54,11 @@ def estimate(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
     The tables are those of `tcpfit.schema`. A value that cannot be had is null; so is the interval of a value that one
     observation gave. Equal tables give equal numbers: nothing is drawn.
     """
-    evidence = Evidence(flows, events, rounds)
+    return estimate_of(Evidence(flows, events, rounds))
+
+
+def estimate_of(evidence: Evidence) -> pl.DataFrame:
+    """The same of an evidence."""
     found = estimates(evidence)
     names, count = list(NAMES), len(evidence)
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from tcpfit.parameters.intervals import Floats, Ints, summed
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Evidence:
         self.flow: Ints = self.flows["flow"].to_numpy().astype(np.int64)
         self._events = events
         self._rounds = rounds
+        self.known: dict[Callable[[Evidence], Any], Any] = {}
 
     def __len__(self) -> int:
         return len(self.flow)
@@ -107,6 +112,19 @@ class Evidence:
         owner = np.minimum(np.searchsorted(self.flow, number), len(self) - 1)
         known = self.flow[owner] == number
         return Rows(frame, owner) if known.all() else Rows(frame.filter(pl.Series(known)), owner[known])
+
+
+def once(function: Callable[[Evidence], T]) -> Callable[[Evidence], T]:
+    """Computed once for an evidence, whoever asks again; what it gives is not to be changed."""
+
+    @wraps(function)
+    def found(evidence: Evidence) -> T:
+        if function not in evidence.known:
+            evidence.known[function] = function(evidence)
+        known: T = evidence.known[function]
+        return known
+
+    return found
 
 
 def floats(series: pl.Series) -> Floats:

@@ -25,7 +25,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import special
 
-from tcpfit.parameters.evidence import Evidence, floats
+from tcpfit.parameters.evidence import Evidence, floats, once
 from tcpfit.parameters.growth_rate import slope
 from tcpfit.parameters.intervals import Floats, Ints
 
@@ -48,6 +48,7 @@ CUBIC_AS_RENO = 3 * (1 - 0.7) / (1 + 0.7)
 3 (1 - beta)/(1 + beta) (RFC 9438, 4.3): what a Reno model is given as b for a CUBIC flow."""
 
 
+@once
 def families(evidence: Evidence) -> pl.DataFrame:
     """Columns flow, family (Enum), confidence (0 to 1), decrease (median factor, null without episodes), episodes."""
     owner, factor = decreases(evidence)

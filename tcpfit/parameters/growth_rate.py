@@ -24,7 +24,7 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import special
 
-from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.intervals import Estimate, Floats, Ints, nothing, ratio, summed
 from tcpfit.parameters.runs import run_numbers
 
@@ -48,6 +48,7 @@ def b(evidence: Evidence) -> Estimate:
     return Estimate(value, low, high, np.where(grows, found.n, 0))
 
 
+@once
 def slope(evidence: Evidence) -> Estimate:
     """Segments of growth per round in congestion avoidance; NaN with too few stretches. A flat flight gives about 0."""
     stretches = slopes(evidence)

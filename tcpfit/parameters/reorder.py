@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.intervals import Estimate, Floats, mean
 
 
@@ -63,6 +63,7 @@ def reactions(flows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     return found.select("flow", "time_ns", "frame", pl.col("segments").alias("depth"), "reacted", "by", "undone")
 
 
+@once
 def with_reaction(evidence: Evidence) -> pl.DataFrame:
     """The reordering events in their order, with `reacted`, `by` and `undone`."""
     begun = pl.concat(

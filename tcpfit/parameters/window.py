@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.intervals import Z95, Estimate, Floats, Ints, mean, nothing
 from tcpfit.parameters.runs import run_numbers
 
@@ -37,6 +37,7 @@ def w(evidence: Evidence) -> Estimate:
     return mean(flight[order], owner[order], len(evidence))
 
 
+@once
 def w_max(evidence: Evidence) -> Estimate:
     """Window limit of receiver or sender in segments, NaN where none was reached."""
     rounds = evidence.rounds

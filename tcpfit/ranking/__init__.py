@@ -18,9 +18,20 @@ across.py         many flows: how far each model is off, constants, which wins w
 """
 
 from tcpfit.ranking.blocks import EVENTS
-from tcpfit.ranking.observed import OBSERVED, observed
-from tcpfit.ranking.rank import rank
+from tcpfit.ranking.observed import OBSERVED, observed, observed_of
+from tcpfit.ranking.rank import rank, rank_of
 from tcpfit.ranking.table import RANKING, STATES, VERDICTS
 from tcpfit.ranking.variants import by_name
 
-__all__ = ["EVENTS", "OBSERVED", "RANKING", "STATES", "VERDICTS", "by_name", "observed", "rank"]
+__all__ = [
+    "EVENTS",
+    "OBSERVED",
+    "RANKING",
+    "STATES",
+    "VERDICTS",
+    "by_name",
+    "observed",
+    "observed_of",
+    "rank",
+    "rank_of",
+]

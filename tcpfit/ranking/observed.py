@@ -30,7 +30,11 @@ OBSERVED = (
 
 def observed(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
     """Rates and times of every flow, columns as in `OBSERVED`, sorted by flow."""
-    evidence = Evidence(flows, events, rounds)
+    return observed_of(Evidence(flows, events, rounds))
+
+
+def observed_of(evidence: Evidence) -> pl.DataFrame:
+    """The same of an evidence."""
     part = steady(evidence, w_max(evidence).value)
     acked = summed(np.where(part.inside, evidence.rounds.floats("acked_bytes"), 0.0), part.owner, len(evidence))
     seconds = summed(np.where(part.inside, part.duration_s, 0.0), part.owner, len(evidence))

@@ -62,7 +62,19 @@ def rank(
     those of `parameters.under_rule`. Raises
     InvalidParameter for a parameter that cannot be fitted.
     """
-    evidence = Evidence(flows, events, rounds)
+    return rank_of(Evidence(flows, events, rounds), parameters, models, fits=fits, per_block=per_block, rule=rule)
+
+
+def rank_of(
+    evidence: Evidence,
+    parameters: pl.DataFrame,
+    models: Mapping[str, Model] | None = None,
+    *,
+    fits: Sequence[str] = (),
+    per_block: int = EVENTS,
+    rule: str = "one-rtt",
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The same of an evidence."""
     chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
     value, low, high = _wide(parameters, evidence)
     family = families(evidence)

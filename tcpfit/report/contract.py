@@ -15,12 +15,13 @@ from typing import IO, TYPE_CHECKING, Any
 import polars as pl
 
 import tcpfit
-from tcpfit import parameters, ranking
-from tcpfit.diagnosis import account
+from tcpfit import ranking
 from tcpfit.diagnosis import facts as diagnosis_facts
-from tcpfit.diagnosis.silences import silences
+from tcpfit.diagnosis.accounting import account_of
+from tcpfit.diagnosis.silences import silences_of
 from tcpfit.diagnosis.table import of, of_spans
 from tcpfit.parameters import NAMES
+from tcpfit.parameters.growth import families
 from tcpfit.parameters.table import NAME
 from tcpfit.ranking.short import alone
 from tcpfit.ranking.table import BASELINES, TEXTS
@@ -206,8 +207,8 @@ def flow_facts(analysis: Analysis) -> Iterator[dict[str, Any]]:
 
 def flow_texts(analysis: Analysis) -> Iterator[str]:
     """FLOW objects as text, the largest flow first."""
-    tables = analysis.flows, analysis.events, analysis.rounds
-    spans, stalls = account(*tables), silences(*tables)  # the other direction of a flow tells of its pauses
+    evidence = analysis.evidence
+    spans, stalls = account_of(evidence), silences_of(evidence)  # the other direction of a flow tells of its pauses
     for portion in analysis.portions():
         yield from _flow_texts(portion, spans, stalls)
 
@@ -234,10 +235,8 @@ def identity(flows: pl.DataFrame) -> pl.DataFrame:
 
 def groups(analysis: Analysis, flows: pl.DataFrame) -> dict[str, pl.DataFrame]:
     """Those objects of a FLOW that have the same keys in every flow and plain values: a table each, a row a flow."""
-    family = parameters.families(flows, analysis.events, analysis.rounds).select(
-        "flow", pl.col("family").cast(pl.String), "confidence"
-    )
-    observed = ranking.observed(flows, analysis.events, analysis.rounds)
+    family = families(analysis.evidence).select("flow", pl.col("family").cast(pl.String), "confidence")
+    observed = ranking.observed_of(analysis.evidence)
     return {
         "vantage": flows.select(position="vantage", confidence="vantage_confidence"),
         "handshake": flows.select(pl.col("handshake_rtt_s").alias("rtt_s"), *HANDSHAKE),
