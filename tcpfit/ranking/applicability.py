@@ -8,6 +8,7 @@ reported as `weakened`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -238,21 +239,30 @@ def judge(model: Model, failed: pl.DataFrame) -> pl.DataFrame:
     `failed` names the assumptions that it requires and that fail, `weakened` the others; `reasons` are their sentences
     in that order, those of the others marked. An assumption that no check knows counts as holding.
     """
-    known = [a for a in model.assumptions if a.name in failed.columns]
-    required, others = [a.name for a in known if a.required], [a.name for a in known if not a.required]
+    return failed.select(**says(model))
+
+
+def says(model: Model) -> dict[str, pl.Expr]:
+    """The columns of `judge` as expressions on the table."""
+    known = [assumption for assumption in model.assumptions if assumption.name in CHECKS]
+    return _says(tuple(a.name for a in known if a.required), tuple(a.name for a in known if not a.required))
+
+
+@cache
+def _says(required: tuple[str, ...], others: tuple[str, ...]) -> dict[str, pl.Expr]:
     none = pl.lit(None, pl.String)
 
-    def those(names: list[str]) -> pl.Expr:
+    def those(names: tuple[str, ...]) -> pl.Expr:
         fails = [pl.when(pl.col(name).is_not_null()).then(pl.lit(name)) for name in names]
         return pl.concat_list(none, *fails).list.drop_nulls()
 
     marked = [pl.lit("weakened: ") + pl.col(name) for name in others]
-    return failed.with_columns(
-        applicable=pl.all_horizontal(pl.lit(True), *(pl.col(name).is_null() for name in required)),
-        failed=those(required),
-        weakened=those(others),
-        reasons=pl.concat_list(none, *required, *marked).list.drop_nulls().list.unique(maintain_order=True),
-    ).select("applicable", "failed", "weakened", "reasons")
+    return {
+        "applicable": pl.all_horizontal(pl.lit(True), *(pl.col(name).is_null() for name in required)),
+        "failed": those(required),
+        "weakened": those(others),
+        "reasons": pl.concat_list(none, *required, *marked).list.drop_nulls().list.unique(maintain_order=True),
+    }
 
 
 def _fills_the_bottleneck(facts: Facts) -> str | None:

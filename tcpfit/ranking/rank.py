@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -87,49 +86,25 @@ def rank_of(
         ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
     path = bottleneck(evidence, part)
     found = _facts(evidence, total, whole, value, low, high, family, path)
-    failed = _Distinct.of(found)
-    judged = [_fit(model, evidence, cut, total, whole, value, ends, failed) for model in chosen.values()]
-    for model, parameter in free:
-        judged.append(_fit(model, evidence, cut, total, whole, value, ends, failed, parameter))
-    judged += _baselines(evidence, part, cut, total, whole)
-    return _tables(evidence, cut, total, judged, per_block)
-
-
-@dataclass(frozen=True)
-class _Distinct:
-    """A table of which many flows share a row: the rows that differ, and which of them each flow has."""
-
-    rows: pl.DataFrame
-    row: Ints
-
-    @classmethod
-    def of(cls, flows: Sequence[applicability.Facts]) -> _Distinct:
-        """The assumptions that fail on the flows (`applicability.table`)."""
-        number: dict[tuple[tuple[str, str], ...], int] = {}
-        row = [number.setdefault(tuple(applicability.check_all(facts).items()), len(number)) for facts in flows]
-        return cls(applicability.table([dict(failed) for failed in number]), np.array(row, dtype=np.int64))
-
-    def split(self, *conditions: NDArray[Any]) -> tuple[pl.DataFrame, list[NDArray[Any]], Ints]:
-        """Rows for flows that differ in these conditions (of each flow) too; the conditions of each of these rows, and
-        which of them each flow has."""
-        key = self.row
-        for condition in conditions:
-            _, code = np.unique(condition, return_inverse=True)
-            _, key = np.unique(key * len(key) + code, return_inverse=True)
-        _, first, row = np.unique(key, return_index=True, return_inverse=True)
-        return self.rows[self.row[first]], [condition[first] for condition in conditions], row
+    rows = [_fit(model, evidence, cut, total, whole, value, ends) for model in chosen.values()]
+    rows += [_fit(model, evidence, cut, total, whole, value, ends, parameter) for model, parameter in free]
+    rows += _baselines(evidence, part, cut, total, whole)
+    return _tables(evidence, cut, total, rows, *_judged(rows, found), per_block)
 
 
 class _Fit:
-    """One model on all flows: arrays over the flows, and residuals over the blocks; `judged` as `applicability.judge`
-    has it."""
+    """One model on all flows: arrays over the flows, and residuals over the blocks; no model is a baseline.
 
-    def __init__(self, name: str, baseline: bool, flows: int) -> None:
-        self.name, self.baseline = name, baseline
+    `reasons` are those that are no assumptions, in their order: where each holds with its sentence, or sentences.
+    """
+
+    def __init__(self, name: str, model: Model | None, flows: int) -> None:
+        self.name, self.model = name, model
         nan = np.full(flows, np.nan)
         self.predicted_bps, self.predicted_time, self.ratio, self.low, self.high = nan, nan, nan, nan, nan
         self.residuals = np.zeros(0)
-        self.judged: _Distinct
+        self.unknown = np.zeros(flows, np.bool_)
+        self.reasons: list[tuple[NDArray[np.bool_], str] | NDArray[np.str_]] = []
 
 
 def _fit(
@@ -140,11 +115,10 @@ def _fit(
     whole: Mapping[str, Floats],
     value: Mapping[str, Floats],
     ends: list[dict[str, Floats]],
-    failed: _Distinct,
     free: str | None = None,
 ) -> _Fit:
     """One model's row of every flow; `free` is the parameter that is fitted on the flow's blocks."""
-    fit = _Fit(model.name, False, len(evidence))
+    fit = _Fit(model.name, model, len(evidence))
     fitted = None
     if free is not None:
         fitted, column = fitting.fit(model, free, cut, value), fitting.column_of(model, free)
@@ -169,41 +143,79 @@ def _fit(
             fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
             fit.residuals = residuals.held_out(model, cut, value) if fitted is None else fitted.residuals
     fit.low, fit.high = fit.ratio + below, fit.ratio + above
-    fit.judged = _judged(model, failed, missing(model, whole), predicted, free, fitted, cut)
+    fit.unknown, outside = np.isnan(predicted), np.isnan(predicted)
+    for name, gone in missing(model, whole).items():
+        fit.reasons.append((gone, f"the flow does not show {name}, which it needs"))
+        outside &= ~gone
+    if fitted is not None:
+        outside &= np.isfinite(fitted.value)
+        number = cut.count().tolist()
+        fit.reasons.append(np.array([_said_of_fit(fitted, i, free or "", n) for i, n in enumerate(number)]))
+    fit.reasons.append((outside, "the parameters are outside the model's domain"))
     return fit
 
 
-def _judged(
-    model: Model,
-    failed: _Distinct,
-    lacking: Mapping[str, NDArray[np.bool_]],
-    predicted: Floats,
-    free: str | None,
-    fitted: fitting.Fitted | None,
-    cut: Blocks,
-) -> _Distinct:
-    """Whether the model applies: its assumptions and its parameters, with the reasons."""
-    outside = np.isnan(predicted) & ~np.any([*lacking.values(), np.zeros(len(predicted), np.bool_)], axis=0)
-    said: list[NDArray[Any]] = []
-    if fitted is not None:
-        number, outside = cut.count(), outside & np.isfinite(fitted.value)
-        said.append(np.array([_said_of_fit(fitted, i, free or "", n) for i, n in enumerate(number.tolist())]))
-    rows, (known, outside, *conditions), row = failed.split(np.isfinite(predicted), outside, *lacking.values(), *said)
-    reasons = [
-        _where(gone, f"the flow does not show {name}, which it needs")
-        for name, gone in zip(lacking, conditions, strict=False)
-    ]
-    reasons += [pl.lit(pl.Series(sentences)) for sentences in conditions[len(lacking) :]]
-    reasons.append(_where(outside, "the parameters are outside the model's domain"))
-    rows = applicability.judge(model, rows).with_columns(
-        pl.col("applicable") & pl.Series(known), pl.concat_list("reasons", *reasons).list.drop_nulls()
-    )
-    return _Distinct(rows, row)
+def _judged(fits: list[_Fit], flows: Sequence[applicability.Facts]) -> tuple[pl.DataFrame, Ints]:
+    """Whether each model applies to each flow, and why not, in the columns of `applicability.judge`: the rows that
+    differ, and which of them every flow and model has (flows by models)."""
+    number: dict[tuple[tuple[str, str], ...], int] = {}
+    row = [number.setdefault(tuple(applicability.check_all(facts).items()), len(number)) for facts in flows]
+    failed = applicability.table([dict(texts) for texts in number])
+    conditions: dict[str, NDArray[Any]] = {}
+    columns: dict[str, pl.Expr] = {}
+
+    def condition(name: str, values: NDArray[Any]) -> pl.Expr:
+        conditions[name] = values
+        return pl.col(name)
+
+    for i, fit in enumerate(fits):
+        says, reasons = _of_baseline(fit) if fit.model is None else applicability.says(fit.model), []
+        applicable = says["applicable"]
+        if fit.unknown.any():
+            applicable = applicable & ~condition(f"{i} unknown", fit.unknown)
+        for j, reason in enumerate(fit.reasons):
+            if not isinstance(reason, tuple):
+                reasons.append(condition(f"{i} reason {j}", reason))
+            elif reason[0].any():
+                reasons.append(pl.when(condition(f"{i} reason {j}", reason[0])).then(pl.lit(reason[1])))
+        every = pl.concat_list(says["reasons"], *reasons).list.drop_nulls() if reasons else says["reasons"]
+        said = says | {"applicable": applicable, "reasons": every}
+        columns |= {f"{i} {name}": expression for name, expression in said.items()}
+    first, kind = _kinds(np.array(row, dtype=np.int64), list(conditions.values()))
+    wide = failed[np.array(row, dtype=np.int64)[first]]
+    wide = wide.with_columns(pl.Series(name, values[first]) for name, values in conditions.items())
+    wide = wide.with_columns(**columns)
+    rows = pl.concat(pl.DataFrame({name: wide[f"{i} {name}"] for name in JUDGED}) for i in range(len(fits)))
+    return rows, kind[:, None] + len(first) * np.arange(len(fits))
 
 
-def _where(condition: NDArray[np.bool_], sentence: str) -> pl.Expr:
-    """The sentence where the condition holds, null elsewhere."""
-    return pl.when(pl.Series(condition)).then(pl.lit(sentence))
+JUDGED = ("applicable", "failed", "weakened", "reasons")
+
+
+def _of_baseline(fit: _Fit) -> dict[str, pl.Expr]:
+    none = pl.lit([], TEXTS)
+    return dict(zip(JUDGED, (pl.lit(False), none, none, pl.lit([BASELINES[fit.name]], TEXTS)), strict=True))
+
+
+def _kinds(row: Ints, conditions: list[NDArray[Any]]) -> tuple[Ints, Ints]:
+    """The kinds of flows, which differ in their row or in a condition: a flow of each, and which one every flow is."""
+    kind = row
+    flags = [*{values.tobytes(): values for values in conditions if values.dtype == np.bool_}.values()]
+    for start in range(0, len(flags), FLAGS):
+        code = np.zeros(len(kind), np.int64)
+        for i, values in enumerate(flags[start : start + FLAGS]):
+            code += values.astype(np.int64) << i
+        _, kind = np.unique(kind << FLAGS | code, return_inverse=True)
+    for values in conditions:
+        if values.dtype != np.bool_:
+            _, code = np.unique(values, return_inverse=True)
+            _, kind = np.unique(kind * len(kind) + code, return_inverse=True)
+    _, first, kind = np.unique(kind, return_index=True, return_inverse=True)
+    return first, kind
+
+
+FLAGS = 30
+"""Conditions that go into one number."""
 
 
 def _said_of_fit(fitted: fitting.Fitted, i: int, parameter: str, blocks: int) -> str:
@@ -231,10 +243,7 @@ def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, who
         ("mean-of-blocks", observed, residuals.held_out_mean(cut)),
         ("window-or-capacity", limit, residuals.held_out_limit(limit, cut)),
     ):
-        fit = _Fit(name, True, flows)
-        said = {"applicable": [False], "failed": [[]], "weakened": [[]], "reasons": [[BASELINES[name]]]}
-        rows = pl.DataFrame(said, schema_overrides={"failed": TEXTS, "weakened": TEXTS})
-        fit.judged = _Distinct(rows, np.zeros(flows, np.int64))
+        fit = _Fit(name, None, flows)
         with np.errstate(divide="ignore", invalid="ignore"):
             fit.predicted_bps = 8 * predicted * smss
             fit.predicted_time = evidence.column("unique_bytes") / (predicted * smss)
@@ -249,9 +258,15 @@ COMPARED = ("score", "difference", "difference_se", "probability_best")
 
 
 def _tables(
-    evidence: Evidence, cut: Blocks, total: Floats, fits: list[_Fit], per_block: int
+    evidence: Evidence,
+    cut: Blocks,
+    total: Floats,
+    fits: list[_Fit],
+    judged: pl.DataFrame,
+    row: Ints,
+    per_block: int,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """Compare, rank and judge every flow."""
+    """Compare, rank and judge every flow; `judged` and `row` are those of `_judged`."""
     flows, size = len(evidence), len(fits)
     of_fits = {
         "predicted_bps": _stack([fit.predicted_bps for fit in fits], flows),
@@ -261,11 +276,8 @@ def _tables(
         "log_ratio_high": _stack([fit.high for fit in fits], flows),
         **{name: np.full((flows, size), np.nan) for name in COMPARED},
     }
-    judged = pl.concat([fit.judged.rows for fit in fits])
-    before = np.cumsum([0, *(fit.judged.rows.height for fit in fits[:-1])])
-    row = _stack([fit.judged.row + rows for fit, rows in zip(fits, before, strict=True)], flows)
     applicable = judged["applicable"].to_numpy()[row]
-    models = np.array([not fit.baseline for fit in fits], dtype=np.bool_)
+    models = np.array([fit.model is not None for fit in fits], dtype=np.bool_)
     usable = applicable & np.isfinite(of_fits["log_ratio"])
     compared = _compared(evidence, cut, [fit.residuals for fit in fits], usable & models)
     for i, comparison in compared.items():

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables, together
 
 from tcpfit.models import catalogue
 from tcpfit.parameters import estimate
 from tcpfit.ranking import RANKING, VERDICTS, rank
 from tcpfit.ranking.applicability import NOT_RANKED
+from tcpfit.ranking.rank import _kinds
 from tcpfit.ranking.table import BASELINES
 
 
@@ -174,3 +178,15 @@ def test_one_model_can_be_chosen(pftk: Tables) -> None:
     ranking, verdicts = rank(*pftk, estimate(*pftk), {"mathis": catalogue()["mathis"]})
     assert {"mathis", *BASELINES} == set(ranking["model"])
     assert verdicts["state"][0] != "undecided"
+
+
+@given(st.integers(0, 99), st.integers(1, 40), st.integers(0, 65), st.booleans())
+def test_kinds_of_flows_are_those_that_differ_in_anything(seed, flows, flags, said):
+    chance = np.random.default_rng(seed)
+    row = chance.integers(0, 3, flows)
+    conditions = [chance.random(flows) < 0.1 for _ in range(flags)]
+    conditions += [chance.choice(["", "a", "b"], flows)] if said else []
+    first, kind = _kinds(row, conditions)
+    of_flow = list(zip(row.tolist(), *(values.tolist() for values in conditions), strict=True))
+    assert sorted({of_flow[i] for i in first}) == sorted(set(of_flow))
+    assert of_flow == [of_flow[first[k]] for k in kind]
