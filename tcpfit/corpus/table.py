@@ -6,6 +6,8 @@ are one capture, whatever they are called. Rows are sorted by capture, then as t
 
 from __future__ import annotations
 
+from functools import cache
+
 import polars as pl
 
 from tcpfit.analysis import CAPTURES as FACTS
@@ -122,6 +124,7 @@ OF_FLOWS = tuple(name for name in TABLES if name not in ("captures", "labels"))
 """Tables that follow from a capture's content and the settings alone."""
 
 
+@cache
 def schema_of(table: str) -> pl.Schema:
     """Dtypes of a table by its name."""
     return pl.Schema({column.name: column.dtype for column in TABLES[table]})

@@ -8,7 +8,7 @@ import polars as pl
 
 from tcpfit import ranking
 from tcpfit.analysis import Analysis
-from tcpfit.corpus.table import OF_FLOWS, TABLES, schema_of
+from tcpfit.corpus.table import OF_FLOWS, schema_of
 from tcpfit.diagnosis.accounting import account, account_of
 from tcpfit.diagnosis.table import of, of_spans
 from tcpfit.parameters.growth import families
@@ -16,7 +16,7 @@ from tcpfit.parameters.growth import families
 
 def tables_of(analysis: Analysis, numbers: list[int], capture: str) -> dict[str, pl.DataFrame]:
     """Every table of flows, of those with these numbers, with the columns of `tcpfit.corpus.table`, sorted by flow."""
-    pieces: dict[str, list[pl.DataFrame]] = {name: [pl.DataFrame(schema=schema_of(name))] for name in OF_FLOWS}
+    pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in OF_FLOWS}
     for some in analysis.portions(numbers):
         for name, table in _of_flows(some, analysis).items():
             pieces[name].append(conform(table, name, capture))
@@ -31,10 +31,15 @@ def facts_of(analysis: Analysis) -> dict[str, Any]:
 
 def conform(table: pl.DataFrame, name: str, capture: str) -> pl.DataFrame:
     """A table with the capture in front and exactly the dtypes of the data set; what is no number is null."""
-    columns = [column.name for column in TABLES[name]]
-    finite = [pl.when(pl.col(c).is_finite()).then(pl.col(c)).alias(c) for c, t in table.schema.items() if t.is_float()]
-    keyed = table.with_columns(pl.lit(capture).alias("capture"), *finite)
-    return keyed.select(columns).cast(schema_of(name))
+    schema = schema_of(name)
+    return table.select(_cell(table, column, capture).cast(dtype).alias(column) for column, dtype in schema.items())
+
+
+def _cell(table: pl.DataFrame, column: str, capture: str) -> pl.Expr:
+    if column == "capture":
+        return pl.lit(capture)
+    known = pl.col(column)
+    return pl.when(known.is_finite()).then(known) if table.schema[column].is_float() else known
 
 
 def _of_flows(analysis: Analysis, whole: Analysis) -> dict[str, pl.DataFrame]:

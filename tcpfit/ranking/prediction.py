@@ -79,13 +79,13 @@ def draws(
 
 
 def spread(
-    model: Model, values: Mapping[str, Floats], low: Mapping[str, Floats], high: Mapping[str, Floats]
+    model: Model, centre: Floats, values: Mapping[str, Floats], low: Mapping[str, Floats], high: Mapping[str, Floats]
 ) -> tuple[Floats, Floats]:
-    """ln of the 2.5 and 97.5 percentiles of the prediction over the prediction, from the parameters' 95 % intervals.
+    """ln of the 2.5 and 97.5 percentiles of the prediction over `centre`, the prediction, from the parameters' 95 %
+    intervals.
 
     A parameter without interval does not vary.
     """
-    centre = predict(model, values)
     columns = {p.column or p.name: p for p in model.parameters}
     if not columns or not len(centre):
         return np.zeros_like(centre), np.zeros_like(centre)

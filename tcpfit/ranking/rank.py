@@ -127,7 +127,7 @@ def _fit(
     predicted = predict(model, whole)
     if fitted is not None:  # a default does not stand in for what could not be fitted
         predicted = np.where(np.isfinite(fitted.value), predicted, np.nan)
-    below, above = spread(model, whole, ends[0], ends[1])
+    below, above = spread(model, predicted, whole, ends[0], ends[1])
     smss = evidence.column("smss_bytes")
     with np.errstate(divide="ignore", invalid="ignore"):
         if model.predicts == "transfer-time":
