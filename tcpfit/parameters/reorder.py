@@ -70,8 +70,11 @@ def with_reaction(evidence: Evidence) -> pl.DataFrame:
         rows.frame.select("flow", "frame", "time_ns", pl.col("left").alias("at"), pl.lit(by).alias("by"))
         for by, rows in (("recovery", evidence.of("recovery")), ("timeout", evidence.first_timeouts))
     )
-    needless = evidence.of("spurious").frame.drop_nulls("frame").group_by("flow", "frame").agg(pl.col("reason").first())
     events = evidence.of("reorder_event").frame.with_row_index("row")
+    if events.is_empty() or begun.is_empty():
+        nothing = {"by": pl.lit(None, pl.String), "undone": pl.lit(None, pl.Boolean), "reacted": pl.lit(False)}
+        return events.with_columns(**nothing)
+    needless = evidence.of("spurious").frame.drop_nulls("frame").group_by("flow", "frame").agg(pl.col("reason").first())
     # frames rise with the order in which the events took their segments: each event begins with its own first one
     key = ("flow", "frame", "left")
     late = (
