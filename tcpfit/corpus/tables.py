@@ -31,15 +31,11 @@ def facts_of(analysis: Analysis) -> dict[str, Any]:
 
 def conform(table: pl.DataFrame, name: str, capture: str) -> pl.DataFrame:
     """A table with the capture in front and exactly the dtypes of the data set; what is no number is null."""
-    schema = schema_of(name)
-    return table.select(_cell(table, column, capture).cast(dtype).alias(column) for column, dtype in schema.items())
-
-
-def _cell(table: pl.DataFrame, column: str, capture: str) -> pl.Expr:
-    if column == "capture":
-        return pl.lit(capture)
-    known = pl.col(column)
-    return pl.when(known.is_finite()).then(known) if table.schema[column].is_float() else known
+    known = {"capture": pl.lit(capture)}
+    for column, dtype in table.schema.items():
+        value = pl.col(column)
+        known[column] = pl.when(value.is_finite()).then(value) if dtype.is_float() else value
+    return table.select(known[column].cast(dtype).alias(column) for column, dtype in schema_of(name).items())
 
 
 def _of_flows(analysis: Analysis, whole: Analysis) -> dict[str, pl.DataFrame]:
