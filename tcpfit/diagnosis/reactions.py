@@ -24,6 +24,7 @@ from tcpfit.diagnosis.causes import Reason
 from tcpfit.diagnosis.rounds import Flags, Rounds, rounds_of
 from tcpfit.parameters.evidence import Evidence, Rows, once
 from tcpfit.parameters.intervals import Ints
+from tcpfit.parameters.nearest import latest
 
 DOUBT = 3
 """Resends of a segment without an answer: R1 of RFC 1122, 4.2.3.5."""
@@ -127,11 +128,8 @@ def _other_end(evidence: Evidence, rounds: Rounds) -> Stretches:
     owner = rounds.owner[paused]
     begin = np.where(hidden, rounds.end, rounds.until - rounds.idle_ns)[paused]
     end = np.where(hidden, rounds.end + whole, rounds.until)[paused]
-    spoken = pl.DataFrame({"by": rounds.owner, "time": rounds.start, "spoke": rounds.start}).sort("time")
-    asked = pl.DataFrame({"n": np.arange(len(paused)), "by": rounds.flow_opposite[owner], "time": end}).sort("time")
-    spoke = (
-        asked.join_asof(spoken, on="time", by="by", check_sortedness=False).sort("n")["spoke"].fill_null(0).to_numpy()
-    )
+    said = latest(rounds.flow_opposite[owner], end, rounds.owner, rounds.start)
+    spoke = np.where(said >= 0, np.append(rounds.start, 0)[said], 0)
     share, least = np.nan_to_num(evidence.column("vantage_fraction")), np.nan_to_num(rounds.flow_least_s)
     heard = np.minimum(spoke + (1e9 * share * least).astype(np.int64)[owner], end)
     return Stretches(owner, begin, heard, np.full(len(owner), Reason.OTHER_END), np.full(len(owner), -1)).where(

@@ -27,6 +27,10 @@ class Rows:
         """A column as float64, NaN for null."""
         return floats(self.frame[column])
 
+    def times(self, column: str = "time_ns") -> Ints:
+        """A column of times, ns."""
+        return self.frame[column].cast(pl.Int64).to_numpy()
+
     def where(self, condition: NDArray[np.bool_]) -> Rows:
         """The rows for which the condition holds."""
         return Rows(self.frame.filter(pl.Series(condition)), self.owner[condition])

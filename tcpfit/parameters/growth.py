@@ -25,9 +25,10 @@ import polars as pl
 from numpy.typing import NDArray
 from scipy import special
 
-from tcpfit.parameters.evidence import Evidence, floats, once
+from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.growth_rate import slope
 from tcpfit.parameters.intervals import Floats, Ints
+from tcpfit.parameters.nearest import earliest, latest
 
 FAMILIES = {
     "reno": "adds one segment a round, halves at loss (RFC 5681)",
@@ -90,60 +91,25 @@ def decreases(evidence: Evidence) -> tuple[Ints, Floats]:
     recoveries, rounds = evidence.of("recovery"), evidence.rounds
     if not len(recoveries) or not len(rounds):
         return np.zeros(0, np.int64), np.zeros(0)
-    length = np.nan_to_num(recoveries.floats("value")) * 1e9
-    begun = pl.DataFrame({"owner": recoveries.owner, "time_ns": recoveries.frame["time_ns"]}).with_row_index("row")
-    flights = pl.DataFrame(
-        {"owner": rounds.owner, "time_ns": rounds.frame["start_ns"], "full": rounds.floats("flight")}
-    ).sort("time_ns")
-    begun = begun.sort("time_ns").join_asof(
-        flights, on="time_ns", by="owner", strategy="backward", check_sortedness=False
-    )
-    episodes = (
-        pl.DataFrame(
-            {
-                "owner": recoveries.owner,
-                "time_ns": recoveries.frame["time_ns"] + pl.Series(length.astype(np.int64)),
-                "before": np.fmax(recoveries.floats("flight"), begun.sort("row")["full"].fill_null(0.0).to_numpy()),
-                "broken": recoveries.frame["timeout_follows"].fill_null(False),
-                "real": _follows_loss(evidence),
-            }
-        )
-        .with_row_index("row")
-        .filter(~pl.col("broken") & pl.col("real") & (pl.col("before") >= LEAST))
-    )
-    after = pl.DataFrame(
-        {
-            "owner": rounds.owner,
-            "time_ns": rounds.frame["start_ns"],
-            "after": rounds.floats("flight"),
-            "open": rounds.frame["phase"].cast(pl.String) == "open",
-            "clean": (rounds.frame["lost_segments"] == 0) & (rounds.frame["resent_segments"] == 0),
-            "begins": rounds.frame["start_ns"],
-            "rtt_ns": rounds.floats("rtt_s") * 1e9,
-        }
-    ).sort("time_ns")
-    joined = (
-        episodes.sort("time_ns")
-        .join_asof(after, on="time_ns", by="owner", strategy="forward", check_sortedness=False)
-        .filter(pl.col("open") & pl.col("clean") & (pl.col("begins") - pl.col("time_ns") <= 1.5 * pl.col("rtt_ns")))
-        .sort("row")
-    )
-    return joined["owner"].to_numpy().astype(np.int64), ((joined["after"] - 0.5) / joined["before"]).to_numpy()
+    begins, flight = rounds.times("start_ns"), rounds.floats("flight")
+    clean = np.asarray(rounds.frame["phase"].cast(pl.String) == "open", dtype=np.bool_)
+    clean &= (rounds.floats("lost_segments") == 0) & (rounds.floats("resent_segments") == 0)
+    began = latest(recoveries.owner, recoveries.times(), rounds.owner, begins)
+    before = np.fmax(recoveries.floats("flight"), np.where(began >= 0, flight[began], 0.0))
+    end = recoveries.times() + (np.nan_to_num(recoveries.floats("value")) * 1e9).astype(np.int64)
+    after = earliest(recoveries.owner, end, rounds.owner, begins)
+    whole = ~np.asarray(recoveries.frame["timeout_follows"].fill_null(False), dtype=np.bool_)
+    whole &= _follows_loss(evidence) & (before >= LEAST) & (after >= 0) & clean[after]
+    whole &= ~(begins[after] - end > 1.5 * (rounds.floats("rtt_s") * 1e9)[after])  # a round without RTT may be later
+    return recoveries.owner[whole], (flight[after[whole]] - 0.5) / before[whole]
 
 
 def _follows_loss(evidence: Evidence) -> NDArray[np.bool_]:
     """Which recoveries began within two round trips of the first loss of a loss event (the others are spurious)."""
     recoveries, losses = evidence.of("recovery"), evidence.of("loss_event")
-    times = pl.DataFrame(
-        {"owner": losses.owner, "time_ns": losses.frame["time_ns"], "lost_ns": losses.frame["time_ns"]}
-    )
-    begun = pl.DataFrame({"owner": recoveries.owner, "time_ns": recoveries.frame["time_ns"]}).with_row_index("row")
-    joined = begun.sort("time_ns").join_asof(
-        times.sort("time_ns"), on="time_ns", by="owner", strategy="backward", check_sortedness=False
-    )
-    joined = joined.sort("row")
-    waited = floats(joined["time_ns"] - joined["lost_ns"]) / 1e9
-    real: NDArray[np.bool_] = waited <= 2 * evidence.column("rtt_p95_s")[recoveries.owner]
+    loss = latest(recoveries.owner, recoveries.times(), losses.owner, losses.times())
+    waited = (recoveries.times() - np.append(losses.times(), 0)[loss]) / 1e9
+    real: NDArray[np.bool_] = (loss >= 0) & (waited <= 2 * evidence.column("rtt_p95_s")[recoveries.owner])
     return real
 
 

@@ -26,6 +26,7 @@ from scipy import special
 
 from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.intervals import Estimate, Floats, Ints, nothing, ratio, summed
+from tcpfit.parameters.nearest import latest
 from tcpfit.parameters.runs import run_numbers
 
 STRETCH = 4
@@ -89,21 +90,11 @@ def last_reaction(evidence: Evidence) -> Floats:
     """Flight at the latest recovery or timeout before each round; infinite before the first one."""
     rounds = evidence.rounds
     parts = [evidence.of("recovery"), evidence.first_timeouts]
-    reactions = pl.DataFrame(
-        {
-            "owner": np.concatenate([part.owner for part in parts]),
-            "time_ns": np.concatenate([part.frame["time_ns"].to_numpy() for part in parts]),
-            "flight": np.concatenate([part.floats("flight") for part in parts]),
-        },
-        schema={"owner": pl.Int64, "time_ns": pl.Int64, "flight": pl.Float64},
-    ).sort("time_ns")
-    table = pl.DataFrame({"owner": rounds.owner, "time_ns": rounds.frame["start_ns"]}).with_row_index("row")
-    joined = table.sort("time_ns").join_asof(
-        reactions, on="time_ns", by="owner", strategy="backward", check_sortedness=False
-    )
-    joined = joined.sort("row")
-    flight: Floats = joined["flight"].fill_null(float("inf")).fill_nan(float("inf")).to_numpy()
-    return flight
+    owner = np.concatenate([part.owner for part in parts])
+    time = np.concatenate([part.times() for part in parts])
+    flight = np.concatenate([*(part.floats("flight") for part in parts), [np.inf]])  # -1 is the last one: none
+    last: Floats = flight[latest(rounds.owner, rounds.times("start_ns"), owner, time)]
+    return np.where(np.isnan(last), np.inf, last)
 
 
 def slopes(evidence: Evidence) -> pl.DataFrame:

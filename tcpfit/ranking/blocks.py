@@ -15,6 +15,7 @@ import polars as pl
 
 from tcpfit.parameters.evidence import Evidence, Rows
 from tcpfit.parameters.intervals import Floats, Ints, summed
+from tcpfit.parameters.nearest import latest
 from tcpfit.parameters.reorder import with_reaction
 from tcpfit.parameters.tfrc import interval_rates
 from tcpfit.ranking.steady import Steady
@@ -168,13 +169,7 @@ def parameters(sums: Floats, fixed: Mapping[str, Floats]) -> dict[str, Floats]:
 
 def _round_of(evidence: Evidence, rows: Rows) -> Ints:
     """Position of the round each event falls into, the last one that started by then; -1 before the first."""
-    rounds = evidence.rounds
-    start = pl.DataFrame({"owner": rounds.owner, "time_ns": rounds.frame["start_ns"]}).with_row_index("round")
-    events = pl.DataFrame({"owner": rows.owner, "time_ns": rows.frame["time_ns"]}).with_row_index("row")
-    joined = events.sort("time_ns").join_asof(
-        start.sort("time_ns"), on="time_ns", by="owner", strategy="backward", check_sortedness=False
-    )
-    return joined.sort("row")["round"].cast(pl.Int64).fill_null(-1).to_numpy()
+    return latest(rows.owner, rows.times(), evidence.rounds.owner, evidence.rounds.times("start_ns"))
 
 
 def _per_round(rounds: Rows, at: Ints) -> Floats:
