@@ -268,6 +268,10 @@ COLUMNS = {
     "flag": (pl.Boolean(), st.none() | st.booleans()),
     "text": (pl.String(), st.none() | st.text('"\\/\n\0aµ€😀', max_size=5)),
     "texts": (pl.List(pl.String()), st.none() | st.lists(st.sampled_from(["", 'a "b"', "µ\n"]), max_size=3)),
+    "plain": (pl.List(pl.String()), st.none() | st.lists(st.sampled_from(["", "a", "b c"]), max_size=3)),
+    "gaps": (pl.List(pl.String()), st.none() | st.lists(st.none() | st.just("a"), max_size=3)),
+    "numbers": (pl.List(pl.UInt32()), st.none() | st.lists(st.integers(0, 9), max_size=3)),
+    "word": (pl.Enum(["a", "b"]), st.none() | st.sampled_from(["a", "b"])),
 }
 
 

@@ -309,7 +309,9 @@ def _seconds(ns: pl.Series) -> pl.Series:
 
 def _sequences(analysis: Analysis, flows: pl.DataFrame) -> pl.Series:
     series = timeout_sequences(analysis.events)
-    return pl.Series([series.get(number, []) for number in flows["flow"].to_list()], dtype=pl.List(pl.UInt32))
+    schema = {"flow": flows.schema["flow"], "series": pl.List(pl.UInt32)}
+    known = pl.DataFrame({"flow": [*series], "series": [*series.values()]}, schema=schema)
+    return of_flow(flows, known)["series"].fill_null(pl.Series([[]], dtype=pl.List(pl.UInt32)))
 
 
 def _ranges(flows: pl.DataFrame) -> pl.Series:

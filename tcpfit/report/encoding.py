@@ -15,6 +15,9 @@ PLAIN = 1e-4
 """Floats below it Python writes in another form than polars: 1e-05 is 0.00001 there, and 1e-07 is 1e-7."""
 
 
+ESCAPED = r"[^ !#-\[\]-\x7f]"
+"""Characters that JSON, or `dumps`, writes in another way."""
+
 _ENCODER = json.JSONEncoder(allow_nan=False)
 
 
@@ -43,8 +46,10 @@ def _texts(column: pl.Series) -> pl.Series:
         texts = _floats(column)
     elif column.dtype.is_integer() or column.dtype == pl.Boolean:
         texts = column.cast(pl.String)
+    elif isinstance(column.dtype, pl.List):
+        texts = _lists(column)
     else:
-        texts = _distinct(column)
+        texts = _strings(column.cast(pl.String))
     return texts.fill_null("null")
 
 
@@ -56,12 +61,23 @@ def _floats(column: pl.Series) -> pl.Series:
     return texts.scatter(tiny, [repr(value) for value in finite.gather(tiny).to_list()]) if len(tiny) else texts
 
 
-def _distinct(column: pl.Series) -> pl.Series:
-    """Text, and lists of it: few of them differ."""
-    if isinstance(column.dtype, pl.List):
-        keys = column.to_frame("value").select(pl.struct("value").struct.json_encode()).to_series()
-        known = {key: dumps(json.loads(key)["value"]) for key in keys.unique().to_list()}
-    else:
-        keys = column.cast(pl.String)
-        known = {text: dumps(text) for text in keys.drop_nulls().unique().to_list()}
+def _strings(texts: pl.Series) -> pl.Series:
+    if not texts.str.contains(ESCAPED).any():
+        return texts.to_frame().select('"' + pl.all() + '"').to_series()
+    known = {text: dumps(text) for text in texts.drop_nulls().unique().to_list()}
+    return texts.replace_strict([*known], [*known.values()], default=None, return_dtype=pl.String)
+
+
+def _lists(lists: pl.Series) -> pl.Series:
+    inner: pl.DataType = lists.dtype.inner  # type: ignore[attr-defined]
+    items, texts = lists.explode(), lists.cast(pl.List(pl.String))
+    plain = items.count() == lists.list.len().sum()  # none is null
+    plain &= inner.is_integer() or (inner == pl.String and not items.str.contains(ESCAPED).any())
+    if plain:
+        mark = "" if inner.is_integer() else '"'
+        some = f"[{mark}" + pl.all().list.join(f"{mark}, {mark}") + f"{mark}]"
+        joined = pl.when(pl.all().list.len() > 0).then(some).when(pl.all().is_not_null()).then(pl.lit("[]"))
+        return texts.to_frame().select(joined).to_series()
+    keys = lists.to_frame("value").select(pl.struct("value").struct.json_encode()).to_series()
+    known = {key: dumps(json.loads(key)["value"]) for key in keys.unique().to_list()}
     return keys.replace_strict([*known], [*known.values()], default=None, return_dtype=pl.String)
