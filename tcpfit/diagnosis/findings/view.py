@@ -127,10 +127,7 @@ class View:
         return self.sent.filter((pl.col("payload") > 0) & ~pl.col("frame").is_in(copies.implode()))
 
     def _packets(self, ends: list[Any]) -> pl.DataFrame | None:
-        paths = _paths(self.analysis)
-        if paths is None:
-            return None
-        packets = paths.get(tuple(ends))
+        packets = _packets(self.analysis, ends)
         if packets is None:
             return None
         low, high = self._span
@@ -151,10 +148,9 @@ class View:
 
     def _start(self, after: int, first: int) -> int:
         """When a connection starts whose first data is sent at `first`, the one before having ended at `after`."""
-        paths = _paths(self.analysis) or {}
         times = [first]
         for ends in ([self[n] for n in ENDS], [self[n] for n in (*ENDS[2:], *ENDS[:2])]):
-            packets = paths.get(tuple(ends))
+            packets = _packets(self.analysis, ends)
             if packets is not None:
                 opening = packets.filter(
                     (pl.col("flags") & (SYN | ACK) == SYN) & pl.col("time_ns").is_between(after, first)
@@ -209,23 +205,28 @@ class View:
         return self.show(f"{ip}.src == {self['dst']} && tcp.srcport == {self['dst_port']} && {condition}")
 
 
-_INDEXES: WeakKeyDictionary[Analysis, dict[tuple[Any, ...], pl.DataFrame] | None] = WeakKeyDictionary()
+_INDEXES: WeakKeyDictionary[Analysis, pl.DataFrame | None] = WeakKeyDictionary()
 
 
-def _paths(analysis: Analysis) -> dict[tuple[Any, ...], pl.DataFrame] | None:
-    """The segments of the capture by (src, src_port, dst, dst_port), made once; None if it has no segments."""
+def _packets(analysis: Analysis, ends: list[Any]) -> pl.DataFrame | None:
+    """The segments from one end to another; None if there are none, or if the analysis has no segments."""
+    index = _index(analysis)
+    if index is None:
+        return None
+    rows = index.filter(pl.all_horizontal(pl.col(name) == end for name, end in zip(ENDS, ends, strict=True)))
+    return None if rows.is_empty() else analysis.segments[rows["row"][0]]
+
+
+def _index(analysis: Analysis) -> pl.DataFrame | None:
+    """The rows of the table of segments by ends, made once: what one flow asks for is found without going through
+    all. A table for each of the ends would take some 15 KB."""
     if analysis not in _INDEXES:
         try:
             segments = analysis.segments
         except InvalidParameter:
             _INDEXES[analysis] = None
         else:
-            wanted = analysis.flows.select(ENDS)
-            back = wanted.select(pl.col(old).alias(new) for old, new in zip(ENDS, [*ENDS[2:], *ENDS[:2]], strict=True))
-            ends = pl.concat([wanted, back.select(ENDS)]).unique()
-            _INDEXES[analysis] = segments.join(ends, on=ENDS, how="semi", maintain_order="left").partition_by(
-                ENDS, as_dict=True, maintain_order=True
-            )
+            _INDEXES[analysis] = segments.select(ENDS).with_row_index("row").group_by(ENDS).agg("row")
     return _INDEXES[analysis]
 
 
