@@ -12,6 +12,8 @@ came late; pushes, SYN and FIN have no marks; of outstanding data there is the c
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -55,6 +57,9 @@ def graphs(analysis: Analysis, flow: int) -> dict[str, str]:
     return files
 
 
+LATELY = 1024
+"""Times that are known as text: marks of one packet, and ends of lines, have the same."""
+
 Line = tuple[str, tuple[float, ...], str]
 """A command, its places as time, y, ..., and the text or colour behind it."""
 
@@ -62,6 +67,7 @@ Line = tuple[str, tuple[float, ...], str]
 def _timed(lines: Iterator[Line], zero: int) -> Iterator[str]:
     """The lines with times since the epoch, in microseconds; `zero` in nanoseconds is where the times begin."""
 
+    @lru_cache(LATELY)
     def time(value: float) -> str:
         seconds, us = divmod((zero + round(1e9 * value)) // 1000, 1_000_000)
         return f"{seconds}.{us:06d}"
@@ -94,10 +100,11 @@ def _letters(number: int) -> str:
 def _steps(times: np.ndarray, values: np.ndarray, colour: str) -> Iterator[Line]:
     """A line that stays and jumps."""
     yield colour, (), ""
-    for n in range(1, len(times)):
-        yield "line", (times[n - 1], values[n - 1], times[n], values[n - 1]), ""
-        if values[n] != values[n - 1]:
-            yield "line", (times[n], values[n - 1], times[n], values[n]), ""
+    points = zip(times.tolist(), values.tolist(), strict=True)
+    for (since, old), (until, new) in pairwise(points):
+        yield "line", (since, old, until, old), ""
+        if new != old:
+            yield "line", (until, old, until, new), ""
 
 
 def _sequence(analysis: Analysis, flow: int, seen: Packets) -> Iterator[Line]:
@@ -107,9 +114,9 @@ def _sequence(analysis: Analysis, flow: int, seen: Packets) -> Iterator[Line]:
     acks, edges = seen.acks["acked"].cum_max().to_numpy(), seen.acks.drop_nulls("window")
     at = seen.acks["t"].to_numpy()
     yield from _steps(at, acks, "green")
-    for n in range(1, len(at)):
-        if acks[n] == acks[n - 1]:
-            yield "dtick", (at[n], acks[n]), ""
+    again = np.flatnonzero(acks[1:] == acks[:-1]) + 1
+    for point in zip(at[again].tolist(), acks[again].tolist(), strict=True):
+        yield "dtick", point, ""
     yield from _steps(edges["t"].to_numpy(), (edges["acked"] + edges["window"]).to_numpy(), "yellow")
     yield "purple", (), ""
     for t, left, right in seen.sacks.select("t", "left", "right").iter_rows():
@@ -163,9 +170,9 @@ def _round_trips(seen: Packets, smss: int) -> Iterator[Line]:
 
 def _throughput(seen: Packets) -> Iterator[Line]:
     """Between two segments (yellow), over the last ten (red), since the first (blue)."""
-    at = seen.data["t"].to_numpy()
-    sizes = (seen.data["right"] - seen.data["left"]).to_numpy()
-    total = np.cumsum(sizes)
+    at = seen.data["t"].to_list()
+    sizes = (seen.data["right"] - seen.data["left"]).to_list()
+    total = list(accumulate(sizes))
     yield "yellow", (), ""
     for n in range(1, len(at)):
         if at[n] > at[n - 1]:
