@@ -178,7 +178,6 @@ class Analysis:
         Raises InvalidParameter where one of them makes no sense.
         """
         from tcpfit import parameters, ranking
-        from tcpfit.parameters.evidence import Evidence
 
         if block is not None and block < 1:
             raise InvalidParameter(f"a block has at least 1 event, got {block}")
@@ -196,14 +195,16 @@ class Analysis:
             ruled = parameters.estimate(flows, events, self.rounds).filter(changed)
             estimated = pl.concat([estimated.filter(~changed), ruled]).sort("flow", "name")
         own = flows is self.flows and events is self.events
-        evidence = self.evidence if own else Evidence(flows, events, self.rounds)
-        return ranking.rank_of(
-            evidence,
+        return ranking.rank(
+            flows,
+            events,
+            self.rounds,
             estimated,
             None if models is None else ranking.by_name(models),
             fits=fit,
             per_block=ranking.EVENTS if block is None else block,
             rule=rule,
+            evidence=self.evidence if own else None,
         )
 
     def ranked_by(self, **choices: Any) -> Analysis:

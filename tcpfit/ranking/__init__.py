@@ -19,7 +19,7 @@ across.py         many flows: how far each model is off, constants, which wins w
 
 from tcpfit.ranking.blocks import EVENTS
 from tcpfit.ranking.observed import OBSERVED, observed, observed_of
-from tcpfit.ranking.rank import rank, rank_of
+from tcpfit.ranking.rank import rank
 from tcpfit.ranking.table import RANKING, STATES, VERDICTS
 from tcpfit.ranking.variants import by_name
 
@@ -33,5 +33,4 @@ __all__ = [
     "observed",
     "observed_of",
     "rank",
-    "rank_of",
 ]

@@ -46,6 +46,7 @@ def rank(
     fits: Sequence[str] = (),
     per_block: int = EVENTS,
     rule: str = "one-rtt",
+    evidence: Evidence | None = None,
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Rank the models on every flow and judge: tables with the columns `RANKING` and `VERDICTS`, sorted by flow and
     rank.
@@ -58,22 +59,10 @@ def rank(
     `fits` names parameters as NAME.PARAMETER, each fitted on the blocks of every flow (`fitting.py`); the fitted model
     is a row of that name beside the printed one. `per_block` is the fewest loss or reordering events of a block. Under
     the rule `tfrc` p is that of the weighted loss intervals, in `parameters` too; of the other rules the tables are
-    those of `parameters.under_rule`. Raises
+    those of `parameters.under_rule`. `evidence` is that of the tables, where it is there already. Raises
     InvalidParameter for a parameter that cannot be fitted.
     """
-    return rank_of(Evidence(flows, events, rounds), parameters, models, fits=fits, per_block=per_block, rule=rule)
-
-
-def rank_of(
-    evidence: Evidence,
-    parameters: pl.DataFrame,
-    models: Mapping[str, Model] | None = None,
-    *,
-    fits: Sequence[str] = (),
-    per_block: int = EVENTS,
-    rule: str = "one-rtt",
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The same of an evidence."""
+    evidence = Evidence(flows, events, rounds) if evidence is None else evidence
     chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
     value, low, high = _wide(parameters, evidence)
     family = families(evidence)
