@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import options
-from .reading import Work, read
+from .reading import Work, read_between
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -53,13 +54,17 @@ def diagnose(
     many = len(captures) > 1
     table: list[tuple[str, Report]] = []
     documents: list[dict[str, Any]] = []
+
+    def shown(analysis: Analysis) -> Sequence[int]:
+        return flows or analysis.largest()[: 1 if many else top]
+
     for capture in captures:
         with Work(capture) as work:
             from tcpfit.diagnosis.table import report, report_facts
             from tcpfit.report import contract, diagnosed, terminal
 
-            whole = read(capture, source, segments=True)
-            analysis = whole.select(flows or whole.largest()[: 1 if many else top])
+            whole = read_between(capture, source, shown)
+            analysis = whole.select(shown(whole))
             found = report(analysis, _span(whole, between), whole)
             if form == "json":
                 documents.append(contract.capture_facts(whole) | {"flows": [report_facts(each) for each in found]})

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -16,6 +17,8 @@ from tcpfit.exceptions import InvalidParameter, TcpfitError
 from .errors import complain, debugging, unexpected
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tcpfit.analysis import Analysis
     from tcpfit.readers import Pieces, Progress
 
@@ -40,6 +43,26 @@ def read(capture: str, source: Source, *, segments: bool | Pieces = False) -> An
             max_memory=source.max_memory,
         )
     return under(source.key, analysis)
+
+
+def read_between(capture: str, source: Source, choose: Callable[[Analysis], Sequence[int]]) -> Analysis:
+    """Analyse a capture, with the segments between the ends of the flows that `choose` names.
+
+    A file is read twice, so that memory does not grow with its packets. What comes through a pipe, or is dissected by
+    another program, is read once and kept whole.
+    """
+    if source.reader != "engine" or not Path(capture).is_file():
+        return read(capture, source, segments=True)
+    plain = replace(source, key=None)
+    analysis = read(capture, plain)
+    ends = analysis.ends(choose(analysis))
+    pieces: list[pl.DataFrame] = []
+
+    def keep(piece: pl.DataFrame) -> None:
+        pieces.append(piece.join(ends, on=ends.columns, how="semi", maintain_order="left"))
+
+    read(capture, plain, segments=keep)
+    return under(source.key, analysis.with_segments(pieces))
 
 
 def under(key: bytes | None, analysis: Analysis) -> Analysis:

@@ -25,6 +25,8 @@ TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "ver
 FLOWS_AT_A_TIME = 4096
 """Flows that are ranked and described together, which bounds the memory."""
 
+ENDS = ("src", "src_port", "dst", "dst_port")
+
 AS_SAVED: dict[str, Any] = {"models": None, "rule": "one-rtt", "block": None, "fit": ()}
 """Arguments of `Analysis.rank` that ask for nothing in particular: saved tables of the ranking answer them."""
 
@@ -275,13 +277,24 @@ class Analysis:
         that the capture does not have.
         """
         ends = self.select([flow]).flows.row(0, named=True)
-        names = ("src", "src_port", "dst", "dst_port")
-        there = pl.all_horizontal(pl.col(name) == ends[name] for name in names)
-        back = pl.all_horizontal(pl.col(name) == ends[names[(i + 2) % 4]] for i, name in enumerate(names))
+        there = pl.all_horizontal(pl.col(name) == ends[name] for name in ENDS)
+        back = pl.all_horizontal(pl.col(name) == ends[ENDS[(i + 2) % 4]] for i, name in enumerate(ENDS))
         alone = copy(self)  # with what was computed
         tables = self._reading.tables | {"segments": self.segments.filter(there | back)}
         alone._reading = replace(self._reading, tables=tables)
         return alone
+
+    def ends(self, flows: Sequence[int]) -> pl.DataFrame:
+        """Ends between which these flows ran, either way: columns src, src_port, dst, dst_port, each pair once."""
+        ahead = self.flows.filter(pl.col("flow").is_in(list(flows))).select(ENDS)
+        back = ahead.select(pl.col(ENDS[(i + 2) % 4]).alias(name) for i, name in enumerate(ENDS))
+        return pl.concat([ahead, back]).unique(maintain_order=True)
+
+    def with_segments(self, pieces: Sequence[pl.DataFrame]) -> Analysis:
+        """The same capture with that table of segments, in pieces; its other tables are as they were."""
+        segments = pl.concat([pl.DataFrame(schema=polars_schema("segments")), *pieces])
+        tables = self._reading.tables | {"segments": segments}
+        return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
 
     def anonymized(self, key: bytes) -> Analysis:
         """The same capture with pseudonyms for all addresses, in every table and report: prefix-preserving, keyed.

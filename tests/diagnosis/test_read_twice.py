@@ -1,0 +1,53 @@
+"""Does a diagnosis say of a file, of which it keeps some packets, what it says of a pipe, of which it keeps all?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tcpfit.cli.options import Source
+from tcpfit.cli.reading import read, read_between
+from test_cli import tcpfit
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
+WEB = SAMPLES / "short-web.pcap.gz"
+KEY = bytes(range(32))
+
+
+def said(path: str, **options) -> list[dict]:
+    run = tcpfit("diagnose", path, "--format", "json", "--top", "4", **options)
+    assert (0, "") == (run.returncode, run.stderr)
+    (capture,) = json.loads(run.stdout)["captures"]
+    return capture["flows"]
+
+
+@pytest.mark.parametrize("name", ["short-web.pcap.gz", "newreno-loss.pcap.gz", "slow-reader.pcap.gz"])
+def test_a_file_is_diagnosed_as_a_pipe_is(name):
+    path = SAMPLES / name
+    with path.open("rb") as stream:
+        assert said(str(path)) == said("-", stdin=stream)
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+def test_segments_are_those_between_the_ends_of_the_flows(key):
+    source = Source(key=key)
+    whole, chosen = read(str(WEB), source, segments=True), [3, 7]
+    some = read_between(str(WEB), source, lambda _: chosen)
+    assert whole.flows.equals(some.flows)
+    assert 4 == whole.ends(chosen).height
+    kept = whole.segments.join(whole.ends(chosen), on=whole.ends(chosen).columns, how="semi", maintain_order="left")
+    assert 0 < kept.height < whole.segments.height / 10
+    assert kept.equals(some.segments)
+
+
+def test_what_another_program_dissects_is_read_once():
+    readings = []
+
+    def choose(_):
+        readings.append(1)
+        return [0]
+
+    path = str(SAMPLES / "slow-reader.pcap.gz")
+    assert read_between(path, Source(reader="dpkt"), choose).segments.height > 0
+    assert [] == readings
