@@ -9,7 +9,7 @@ import click
 from tcpfit.exceptions import InvalidParameter
 
 from . import options
-from .reading import Work, read
+from .reading import Work, read, read_between
 
 
 def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -73,7 +73,11 @@ def plot(
         suffix = output.suffix.lower()
         if suffix not in figures.SUFFIXES:
             raise InvalidParameter(f"--output {output}: the name has to end in {', '.join(figures.SUFFIXES)}")
-        analysis = read(capture, source, segments=figures.KINDS[kind].needs_segments)
+        if figures.KINDS[kind].needs_segments:
+            own = None if flow is None else [flow]
+            analysis = read_between(capture, source, lambda analysis: own or analysis.largest()[:1])
+        else:
+            analysis = read(capture, source)
         chart = figures.draw(analysis, kind, flow, theme=theme)
         content = figures.render(chart, suffix)
         try:

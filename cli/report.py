@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import corpus_report, options, pages
-from .reading import Work, read, under
+from .reading import Work, read, read_between, under
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -77,10 +78,18 @@ def report(
         raise click.UsageError("--format, --by and --pages are for a corpus; tcpfit analyze prints captures")
     captures = tuple(each for capture in captures for each in _inside(capture))
     status = 0
+
+    def shown(analysis: Analysis) -> Sequence[int]:
+        return flows or analysis.largest()[: max(drawn, 1)]  # packets of none would be a page that lacks them
+
     for capture, path in zip(captures, pages.targets(captures, output, "--output"), strict=True):
         with Work(capture) as work:
-            saved = _is_folder(capture)
-            analysis = under(source.key, _load(capture)) if saved else read(capture, source, segments=True)
+            if _is_folder(capture):
+                analysis = under(source.key, _load(capture))
+            elif data:
+                analysis = read(capture, source, segments=True)
+            else:
+                analysis = read_between(capture, source, shown)
             analysis = analysis.select(flows) if flows else analysis
             pages.write(analysis.ranked_by(**choices), path, drawn=len(flows) or drawn, data=data)
             click.echo(path)

@@ -29,6 +29,22 @@ def test_a_file_is_diagnosed_as_a_pipe_is(name):
         assert said(str(path)) == said("-", stdin=stream)
 
 
+@pytest.mark.parametrize("verb", ["plot time-sequence", "report", "xpl --flow 5 --flow 9"])
+def test_figures_of_a_file_are_those_of_a_pipe(tmp_path, verb):
+    name, *options = verb.split()
+    made = []
+    for folder, capture in (("file", str(WEB)), ("pipe", "-")):
+        output = {"plot": "figure.json", "report": "short-web.html", "xpl": ""}[name]
+        (tmp_path / folder).mkdir()
+        with WEB.open("rb") as stream:
+            run = tcpfit(name, *options, capture, "-o", tmp_path / folder / output, stdin=stream)
+        assert (0, "") == (run.returncode, run.stderr)
+        made.append({path.name: path.read_text() for path in (tmp_path / folder).iterdir()})
+    file, pipe = made
+    assert file.keys() == pipe.keys()
+    assert [name for name in file if file[name] != pipe[name].replace("standard input", WEB.name)] == []
+
+
 @pytest.mark.parametrize("key", [None, KEY])
 def test_segments_are_those_between_the_ends_of_the_flows(key):
     source = Source(key=key)
