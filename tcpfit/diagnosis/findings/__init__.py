@@ -67,5 +67,6 @@ def find(analysis: Analysis, flow: int) -> list[Finding]:
     view = View(analysis, flow)
     if (copies := duplicated_capture.find(view)) is not None:
         return [copies]
-    found = [finding for rule in RULES.values() if (finding := rule(view)) is not None]
+    others = [rule for rule in RULES.values() if rule is not duplicated_capture.find]
+    found = [finding for rule in others if (finding := rule(view)) is not None]
     return sorted(found, key=lambda finding: (-(finding.seconds or 0.0), -finding.confidence))
