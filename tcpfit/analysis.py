@@ -264,10 +264,9 @@ class Analysis:
         return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
 
     def portions(self, flows: Sequence[int] | None = None) -> Iterator[Analysis]:
-        """The same capture some thousand flows at a time, in the order of these numbers, by default the largest first;
-        once without flows where there are none."""
+        """The same capture some thousand flows at a time, these in their order, by default all, the largest first."""
         numbers = self.largest() if flows is None else flows
-        for start in range(0, max(len(numbers), 1), FLOWS_AT_A_TIME):
+        for start in range(0, len(numbers), FLOWS_AT_A_TIME):
             yield self.select(numbers[start : start + FLOWS_AT_A_TIME])
 
     def around(self, flow: int) -> Analysis:

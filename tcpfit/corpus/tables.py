@@ -20,7 +20,7 @@ def tables_of(analysis: Analysis, numbers: list[int], capture: str) -> dict[str,
     for some in analysis.portions(numbers):
         for name, table in _of_flows(some, analysis).items():
             pieces[name].append(conform(table, name, capture))
-    return {name: pl.concat(frames) for name, frames in pieces.items()}
+    return {n: pl.concat(frames) if frames else pl.DataFrame(schema=schema_of(n)) for n, frames in pieces.items()}
 
 
 def facts_of(analysis: Analysis) -> dict[str, Any]:

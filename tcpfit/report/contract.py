@@ -207,6 +207,8 @@ def flow_facts(analysis: Analysis) -> Iterator[dict[str, Any]]:
 
 def flow_texts(analysis: Analysis) -> Iterator[str]:
     """FLOW objects as text, the largest flow first."""
+    if analysis.flows.is_empty():
+        return
     evidence = analysis.evidence
     spans, stalls = account_of(evidence), silences_of(evidence)  # the other direction of a flow tells of its pauses
     for portion in analysis.portions():

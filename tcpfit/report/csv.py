@@ -38,7 +38,7 @@ def texts(table: pl.DataFrame, capture: str, *, header: bool = True) -> Iterator
 
 def flow_texts(analysis: Analysis, *, header: bool = True) -> Iterator[str]:
     """A line a flow, the largest first: what `tcpfit analyze --format csv` prints."""
-    for part in analysis.portions():
+    for part in analysis.portions() if analysis.flows.height else [analysis]:
         yield from texts(flow_rows(part), analysis.path, header=header)
         header = False
 
