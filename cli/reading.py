@@ -49,20 +49,26 @@ def read_between(capture: str, source: Source, choose: Callable[[Analysis], Sequ
     """Analyse a capture, with the segments between the ends of the flows that `choose` names.
 
     A file is read twice, so that memory does not grow with its packets. What comes through a pipe, or is dissected by
-    another program, is read once and kept whole.
+    another program, is read once and kept whole; so is a file that grew, if other flows are chosen the second time. The
+    tables and warnings are those of the reading that the segments are from: a bound may end it elsewhere.
     """
     if source.reader != "engine" or not Path(capture).is_file():
         return read(capture, source, segments=True)
     plain = replace(source, key=None)
-    analysis = read(capture, plain)
-    ends = analysis.ends(choose(analysis))
+    ends = _chosen(read(capture, plain), choose)
     pieces: list[pl.DataFrame] = []
 
     def keep(piece: pl.DataFrame) -> None:
         pieces.append(piece.join(ends, on=ends.columns, how="semi", maintain_order="left"))
 
-    read(capture, plain, segments=keep)
+    analysis = read(capture, plain, segments=keep)
+    if not _chosen(analysis, choose).equals(ends):
+        return read(capture, source, segments=True)
     return under(source.key, analysis.with_segments(pieces))
+
+
+def _chosen(analysis: Analysis, choose: Callable[[Analysis], Sequence[int]]) -> pl.DataFrame:
+    return analysis.ends(choose(analysis))
 
 
 def under(key: bytes | None, analysis: Analysis) -> Analysis:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import captures
+import polars as pl
 import pytest
+from captures import Transfer
 from tcpfit.cli.options import Source
 from tcpfit.cli.reading import read, read_between
 from test_cli import tcpfit
@@ -55,6 +58,23 @@ def test_segments_are_those_between_the_ends_of_the_flows(key):
     kept = whole.segments.join(whole.ends(chosen), on=whole.ends(chosen).columns, how="semi", maintain_order="left")
     assert 0 < kept.height < whole.segments.height / 10
     assert kept.equals(some.segments)
+
+
+def test_a_file_that_grows_has_the_segments_of_the_flows_that_it_has_then(tmp_path):
+    path = tmp_path / "growing.pcap"
+    first = captures.pcap(Transfer(segments=20).run())
+    path.write_bytes(first)
+    later = captures.pcap(Transfer(segments=90, sport=40001, start_s=9.0).run())
+
+    def largest(analysis):
+        path.write_bytes(first + later[24:])  # without its header
+        return analysis.largest()[:1]
+
+    found = read_between(str(path), Source(), largest)
+    assert 2 == found.flows.height
+    (row,) = found.select(found.largest()[:1]).flows.to_dicts()
+    assert 40001 == row["src_port"]
+    assert found.segments.filter(pl.col("src_port") == 40001)["payload"].sum() >= row["unique_bytes"]
 
 
 def test_what_another_program_dissects_is_read_once():
