@@ -233,17 +233,12 @@ def table(failed: Sequence[Mapping[str, str]]) -> pl.DataFrame:
     return pl.DataFrame(sentences, schema=dict.fromkeys(CHECKS, pl.String()))
 
 
-def judge(model: Model, failed: pl.DataFrame) -> pl.DataFrame:
+def says(model: Model) -> dict[str, pl.Expr]:
     """Whether the model applies to each flow of such a table: columns applicable, failed, weakened and reasons.
 
     `failed` names the assumptions that it requires and that fail, `weakened` the others; `reasons` are their sentences
     in that order, those of the others marked. An assumption that no check knows counts as holding.
     """
-    return failed.select(**says(model))
-
-
-def says(model: Model) -> dict[str, pl.Expr]:
-    """The columns of `judge` as expressions on the table."""
     known = [assumption for assumption in model.assumptions if assumption.name in CHECKS]
     return _says(tuple(a.name for a in known if a.required), tuple(a.name for a in known if not a.required))
 

@@ -145,10 +145,11 @@ def _fit(
 
 
 def _judged(fits: list[_Fit], flows: Sequence[applicability.Facts]) -> tuple[pl.DataFrame, Ints]:
-    """Whether each model applies to each flow, and why not, in the columns of `applicability.judge`: the rows that
+    """Whether each model applies to each flow, and why not, in the columns of `applicability.says`: the rows that
     differ, and which of them every flow and model has (flows by models)."""
     number: dict[tuple[tuple[str, str], ...], int] = {}
-    row = [number.setdefault(tuple(applicability.check_all(facts).items()), len(number)) for facts in flows]
+    of_flow = [number.setdefault(tuple(applicability.check_all(facts).items()), len(number)) for facts in flows]
+    row = np.array(of_flow, dtype=np.int64)
     failed = applicability.table([dict(texts) for texts in number])
     conditions: dict[str, NDArray[Any]] = {}
     columns: dict[str, pl.Expr] = {}
@@ -170,9 +171,8 @@ def _judged(fits: list[_Fit], flows: Sequence[applicability.Facts]) -> tuple[pl.
         every = pl.concat_list(says["reasons"], *reasons).list.drop_nulls() if reasons else says["reasons"]
         said = says | {"applicable": applicable, "reasons": every}
         columns |= {f"{i} {name}": expression for name, expression in said.items()}
-    first, kind = _kinds(np.array(row, dtype=np.int64), list(conditions.values()))
-    wide = failed[np.array(row, dtype=np.int64)[first]]
-    wide = wide.with_columns(pl.Series(name, values[first]) for name, values in conditions.items())
+    first, kind = _kinds(row, list(conditions.values()))
+    wide = failed[row[first]].with_columns(pl.Series(name, values[first]) for name, values in conditions.items())
     wide = wide.with_columns(**columns)
     rows = pl.concat(pl.DataFrame({name: wide[f"{i} {name}"] for name in JUDGED}) for i in range(len(fits)))
     return rows, kind[:, None] + len(first) * np.arange(len(fits))

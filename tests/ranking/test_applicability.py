@@ -8,7 +8,7 @@ import pytest
 
 import tcpfit
 from tcpfit.models import catalogue
-from tcpfit.ranking.applicability import CHECKS, NOT_RANKED, Facts, check_all, judge, table
+from tcpfit.ranking.applicability import CHECKS, NOT_RANKED, Facts, check_all, says, table
 
 SAMPLES = Path(__file__).parents[2] / "sample-traces"
 
@@ -107,7 +107,7 @@ def test_what_is_not_known_does_not_fail() -> None:
 
 
 def test_weak_assumptions_do_not_rule_a_model_out() -> None:
-    judged = judge(catalogue()["pftk-full"], table([check_all(GOOD._replace(sack=True))])).row(0, named=True)
+    judged = table([check_all(GOOD._replace(sack=True))]).select(**says(catalogue()["pftk-full"])).row(0, named=True)
     assert (True, []) == (judged["applicable"], judged["failed"])
     assert "no-sack" in judged["weakened"] and "weakened: SACK was in use" in judged["reasons"]
     assert all(reason.startswith("weakened: ") for reason in judged["reasons"])
@@ -119,7 +119,7 @@ def test_flows_are_judged_each_by_its_own_failures() -> None:
         {},
         {"loss-limited": "too short", "bulk": "too short"},
     ]
-    judged = judge(catalogue()["pftk-full"], table(failed))
+    judged = table(failed).select(**says(catalogue()["pftk-full"]))
     assert [False, True, False] == judged["applicable"].to_list()
     assert [["bulk"], [], ["loss-limited", "bulk"]] == judged["failed"].to_list()
     assert [["too short", "weakened: SACK was in use"], [], ["too short"]] == judged["reasons"].to_list()
