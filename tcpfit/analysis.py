@@ -15,7 +15,7 @@ import polars as pl
 
 from tcpfit import readers
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.schema import SCHEMA_VERSION, polars_schema
+from tcpfit.schema import ENDS, SCHEMA_VERSION, polars_schema
 
 if TYPE_CHECKING:
     from tcpfit.parameters.evidence import Evidence
@@ -24,8 +24,6 @@ TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "ver
 
 FLOWS_AT_A_TIME = 4096
 """Flows that are ranked and described together, which bounds the memory."""
-
-ENDS = ("src", "src_port", "dst", "dst_port")
 
 AS_SAVED: dict[str, Any] = {"models": None, "rule": "one-rtt", "block": None, "fit": ()}
 """Arguments of `Analysis.rank` that ask for nothing in particular: saved tables of the ranking answer them."""
@@ -275,11 +273,10 @@ class Analysis:
         What looks at the packets of one flow need not look through those of all. Raises InvalidParameter for a number
         that the capture does not have.
         """
-        ends = self.select([flow]).flows.row(0, named=True)
-        there = pl.all_horizontal(pl.col(name) == ends[name] for name in ENDS)
-        back = pl.all_horizontal(pl.col(name) == ends[ENDS[(i + 2) % 4]] for i, name in enumerate(ENDS))
+        ends = self.select([flow]).ends([flow])
         alone = copy(self)  # with what was computed
-        tables = self._reading.tables | {"segments": self.segments.filter(there | back)}
+        segments = self.segments.join(ends, on=ends.columns, how="semi", maintain_order="left")
+        tables = self._reading.tables | {"segments": segments}
         alone._reading = replace(self._reading, tables=tables)
         return alone
 

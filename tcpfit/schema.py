@@ -16,6 +16,9 @@ import polars as pl
 SCHEMA_VERSION = 1
 """Version of the tables and of the JSON; it is raised when a column changes its meaning."""
 
+ENDS = ("src", "src_port", "dst", "dst_port")
+"""Columns of flows and segments that say between which ends, and which way."""
+
 VANTAGE = {
     "sender": "the capture was taken at, or next to, the data sender",
     "receiver": "the capture was taken at, or next to, the data receiver",

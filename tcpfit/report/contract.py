@@ -26,7 +26,7 @@ from tcpfit.parameters.table import NAME
 from tcpfit.ranking.short import alone
 from tcpfit.ranking.table import BASELINES, TEXTS
 from tcpfit.report.encoding import dumps as dumps
-from tcpfit.report.encoding import objects
+from tcpfit.report.encoding import nan_as_null, objects
 from tcpfit.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -278,9 +278,7 @@ def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
 
 def values(table: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
     """Rows of a table as tuples, with every NaN and infinity as None."""
-    floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
-    finite = [pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats]
-    return zip(*(column.to_list() for column in table.with_columns(finite)), strict=True)
+    return zip(*(column.to_list() for column in nan_as_null(table)), strict=True)
 
 
 def timeout_sequences(events: pl.DataFrame) -> dict[int, list[int]]:

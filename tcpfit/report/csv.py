@@ -10,6 +10,7 @@ import polars as pl
 from tcpfit.parameters import NAMES
 from tcpfit.ranking.table import BASELINES
 from tcpfit.report import contract
+from tcpfit.report.encoding import nan_as_null
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -24,10 +25,8 @@ def texts(table: pl.DataFrame, capture: str, *, header: bool = True) -> Iterator
     """The rows as text of whole lines, some thousand at a time, the capture's path first in each; lists are joined by
     spaces."""
     path = capture.encode("utf-8", "backslashreplace").decode()
-    floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
     lists = [name for name, dtype in table.schema.items() if isinstance(dtype, pl.List)]
-    flat = table.select(pl.lit(path).alias("capture"), pl.all()).with_columns(
-        *(pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats),
+    flat = nan_as_null(table.select(pl.lit(path).alias("capture"), pl.all())).with_columns(
         *(pl.col(name).cast(pl.List(pl.String())).list.join(" ").replace("", None) for name in lists),
     )
     if header:

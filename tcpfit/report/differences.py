@@ -13,7 +13,7 @@ from rich.text import Text
 
 import tcpfit
 from tcpfit.report import words
-from tcpfit.schema import SCHEMA_VERSION
+from tcpfit.schema import ENDS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -26,8 +26,6 @@ PACKETS = 10
 """Differing packets of a flow that are shown then."""
 
 ROWS_AT_A_TIME = 4096
-
-ENDS = ("src", "src_port", "dst", "dst_port")
 
 
 def show(comparison: Comparison, classes: dict[str, str], analysis: Analysis, out: Console, *, every: bool) -> None:

@@ -26,6 +26,12 @@ def dumps(value: Any) -> str:
     return _ENCODER.encode(value)
 
 
+def nan_as_null(table: pl.DataFrame) -> pl.DataFrame:
+    """The table with every NaN and infinity as null."""
+    floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
+    return table.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats)
+
+
 def objects(table: pl.DataFrame, encoded: Collection[str] = ()) -> pl.Series:
     """Each row as the text of a JSON object, its keys the names of the columns; NaN and infinity are null.
 

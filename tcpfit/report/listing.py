@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcpfit.report import traffic, words
+from tcpfit.report.encoding import nan_as_null
 from tcpfit.schema import SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -75,14 +76,9 @@ def segments(analysis: Analysis, flows: Collection[int] | None = None) -> pl.Dat
 def json_lines(table: pl.DataFrame, capture: str) -> Iterator[str]:
     """A line of JSON a row, each with its capture's path and the schema."""
     head = json.dumps({"schema": SCHEMA_VERSION, "capture": capture}, separators=(",", ":")).removesuffix("}")
-    for part in _finite(table).iter_slices(ROWS_AT_A_TIME):
+    for part in nan_as_null(table).iter_slices(ROWS_AT_A_TIME):
         for line in part.write_ndjson().splitlines():
             yield f"{head},{line.removeprefix('{')}"
-
-
-def _finite(table: pl.DataFrame) -> pl.DataFrame:
-    floats = [name for name, dtype in table.schema.items() if dtype.is_float()]
-    return table.with_columns(pl.when(pl.col(name).is_finite()).then(pl.col(name)).alias(name) for name in floats)
 
 
 def _ends(flow: dict[str, Any]) -> str:

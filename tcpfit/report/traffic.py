@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcpfit.schema import polars_schema
+from tcpfit.schema import ENDS, polars_schema
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -22,8 +22,6 @@ FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 
 FLAGS = ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE")
 """Names of the bits of the flags, lowest first (RFC 9293, 3.1; RFC 3168; RFC 9768)."""
-
-ENDS = ("src", "src_port", "dst", "dst_port")
 
 BEFORE_ALL = -(2**62)
 

@@ -10,11 +10,10 @@ from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
 
 from tcpfit.parameters import NAMES
+from tcpfit.schema import ENDS
 
 if TYPE_CHECKING:
     from tcpfit.corpus.dataset import Corpus
-
-ENDS = ("src", "src_port", "dst", "dst_port")
 
 COUNTS = (
     "data_segments",

@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.exceptions import InvalidParameter
+from tcpfit.schema import ENDS
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 FIN, SYN, RST, ACK = 1, 2, 4, 16
 FRAMES = 20
 """Frames that a finding names at most."""
-
-ENDS = ["src", "src_port", "dst", "dst_port"]
 
 
 @dataclass(frozen=True)
@@ -226,7 +225,7 @@ def _index(analysis: Analysis) -> pl.DataFrame | None:
         except InvalidParameter:
             _INDEXES[analysis] = None
         else:
-            _INDEXES[analysis] = segments.select(ENDS).with_row_index("row").group_by(ENDS).agg("row")
+            _INDEXES[analysis] = segments.select(ENDS).with_row_index("row").group_by(*ENDS).agg("row")
     return _INDEXES[analysis]
 
 
