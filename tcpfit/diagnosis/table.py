@@ -127,22 +127,18 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     else:
         estimates = _estimates(estimate(*excerpt(flows, analysis.events, analysis.rounds, *span_ns)))
     named = {row["flow"]: row["models"] or [] for row in analysis.verdicts.select("flow", "models").to_dicts()}
-    moved = {
-        row["flow"]: 8e9 * row["bytes"] / row["ns"] if row["ns"] else None
-        for row in spans.group_by("flow")
-        .agg(pl.col("bytes").sum(), (pl.col("end_ns") - pl.col("start_ns")).sum().alias("ns"))
-        .to_dicts()
-    }
     found = []
     for number in analysis.largest():
         silences = stalls(rows[number], analysis.events, analysis.segments)
         if span_ns is not None:
             silences = [s for s in silences if s.end_ns > span_ns[0] and s.start_ns < span_ns[1]]
-        rate = moved.get(number)
+        own = _arrays(spans, number)
+        ns = (own["end_ns"] - own["start_ns"]).sum()
+        rate = float(8e9 * own["bytes"].sum() / ns) if ns else None  # polars' sum of groups would depend on the threads
         asked = Models(rate, estimates[number], named.get(number, [])) if rate and number in estimates else None
         costs = {cause.cause: cause.cost for cause in diagnoses[number].causes if cause.cost is not None}
         total_s = sum(cause.seconds for cause in diagnoses[number].causes)
-        together = accounted_together(_arrays(spans, number), costs)
+        together = accounted_together(own, costs)
         found.append(
             Report(
                 rows[number],
