@@ -9,6 +9,8 @@ use crate::prefetch::prefetch;
 const CHUNK: usize = 188;
 /// Chunks of a block, 192 KiB.
 const BLOCK: usize = 1024;
+/// What is added has so many bytes at most, mostly.
+const MOSTLY: usize = 32;
 /// No chunk.
 const NONE: u32 = u32::MAX;
 
@@ -86,15 +88,16 @@ impl Pool {
     /// Adds the first `length` of the bytes, at least one; a chunk has room for all of them.
     #[inline]
     pub fn append<const N: usize>(&mut self, chain: &mut Chain, bytes: &[u8; N], length: usize) {
+        const { assert!(N >= MOSTLY) }
         let at = chain.len() % CHUNK;
         if at == 0 {
             self.lengthen(chain);
         }
         chain.length += length as u32;
         let chunk = &mut self.chunk_mut(chain.last).bytes;
-        if let Some(place) = chunk.get_mut(at..at + N) {
-            // all of them in some wide moves: what is behind the first is written over next
-            place.copy_from_slice(bytes);
+        if let (Some(place), true) = (chunk.get_mut(at..at + MOSTLY), length <= MOSTLY) {
+            // in a wide move or two: what is behind the first is written over next
+            place.copy_from_slice(&bytes[..MOSTLY]);
             return;
         }
         let (here, next) = bytes[..length].split_at(length.min(CHUNK - at));
