@@ -257,9 +257,6 @@ impl Packed {
             connection.push_packed(end, segment, numbers, sink);
         }
         numbers.next_flow = next;
-        if listing.lingers {
-            connection.shrink();
-        }
         connection
     }
 }

@@ -13,7 +13,7 @@ const FLOWS: usize = 2;
 const PACKED: usize = 16;
 /// Outstanding segments of a flow that is kept had room for so many at most, so that what is kept, and what the next flow
 /// has in reserve, is little.
-const ROOM: usize = 16;
+const ROOM: usize = 64;
 
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "boxes are what is kept, not what was in them")]
