@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::marker::PhantomData;
+use std::ops::Range;
 use std::sync::Arc;
 
 use arrow_array::builder::StringViewBuilder;
@@ -58,6 +59,8 @@ pub trait Column<V> {
 /// A column whose values can be asked for while it is being filled.
 pub trait Readable<V>: Column<V> {
     fn get(&self, row: usize) -> Option<V>;
+    /// Takes those rows of another.
+    fn append(&mut self, other: &Self, rows: Range<usize>);
 }
 
 /// Which values there are, a bit each; empty where none can be missing.
@@ -70,11 +73,33 @@ impl Validity {
         self.0.is_empty() || self.0[row / BLOCK] >> (row % BLOCK) & 1 != 0
     }
 
+    /// Those rows of another come behind `count`.
+    #[inline]
+    fn append(&mut self, count: usize, other: &Self, rows: Range<usize>) {
+        if !other.0.is_empty() {
+            append_bits(&mut self.0, count, &other.0, rows);
+        }
+    }
+
     fn finish(self, rows: usize) -> Option<NullBuffer> {
         if self.0.is_empty() {
             return None;
         }
         Some(NullBuffer::new(bits(self.0, rows))).filter(|nulls| nulls.null_count() > 0)
+    }
+}
+
+/// Adds bits of other words behind `count`.
+fn append_bits(words: &mut Vec<u64>, mut count: usize, others: &[u64], mut bits: Range<usize>) {
+    while !bits.is_empty() {
+        let (from, to) = (bits.start % BLOCK, count % BLOCK);
+        let length = bits.len().min(BLOCK - from.max(to));
+        let taken = others[bits.start / BLOCK] >> from & u64::MAX >> (BLOCK - length);
+        if to == 0 {
+            words.push(0);
+        }
+        words[count / BLOCK] |= taken << to;
+        (bits.start, count) = (bits.start + length, count + length);
     }
 }
 
@@ -112,6 +137,12 @@ impl<T: Copy + Default> Numbers<T> {
         if C::NULLABLE {
             self.validity.0.push(valid);
         }
+    }
+
+    #[inline]
+    fn append_rows(&mut self, other: &Self, rows: Range<usize>) {
+        self.validity.append(self.values.len(), &other.validity, rows.clone());
+        self.values.extend_from_slice(&other.values[rows]);
     }
 
     #[inline]
@@ -166,6 +197,11 @@ macro_rules! numbers {
             #[inline]
             fn get(&self, row: usize) -> Option<$native> {
                 self.number(row)
+            }
+
+            #[inline]
+            fn append(&mut self, other: &Self, rows: Range<usize>) {
+                self.append_rows(other, rows);
             }
         })+
     };
@@ -231,6 +267,12 @@ impl Readable<bool> for Bits {
             .get(row)
             .then(|| self.words[row / BLOCK] >> (row % BLOCK) & 1 != 0)
     }
+
+    fn append(&mut self, other: &Self, rows: Range<usize>) {
+        self.validity.append(self.rows, &other.validity, rows.clone());
+        append_bits(&mut self.words, self.rows, &other.words, rows.clone());
+        self.rows += rows.len();
+    }
 }
 
 /// Words of a vocabulary, by their numbers.
@@ -270,6 +312,10 @@ macro_rules! vocabularies {
         impl Readable<$name> for Words<$name> {
             fn get(&self, row: usize) -> Option<$name> {
                 self.numbers.number(row).map(|number| <$name>::ALL[usize::from(number)])
+            }
+
+            fn append(&mut self, other: &Self, rows: Range<usize>) {
+                self.numbers.append_rows(&other.numbers, rows);
             }
         })+
     };

@@ -6,6 +6,7 @@ mod kept;
 mod packed;
 mod part;
 mod read;
+mod runs;
 mod write;
 
 use std::sync::Arc;

@@ -13,6 +13,7 @@ use arrow_buffer::{Buffer, NullBuffer};
 use super::column::{Column, Readable, Value, BLOCK};
 use super::kept::{Batch, Kept};
 use super::packed::{Pack, Packed};
+use super::runs::{self, Run};
 use super::write::{Columns, Rows};
 use super::BATCH;
 use crate::rows::{EventRow, FlowRow, RoundRow};
@@ -21,7 +22,7 @@ use crate::rows::{EventRow, FlowRow, RoundRow};
 pub const PART: usize = 2048;
 
 /// Rows that are stowed together: under a MiB.
-const STOW: usize = 4096;
+pub const STOW: usize = 4096;
 
 /// Rows that few parts have.
 const SEVERAL: usize = 512;
@@ -48,9 +49,8 @@ pub trait Stowable: Sorted<Columns: Gather> {
 
 /// Columns of which others are made.
 pub trait Gather: Sized {
-    /// The rows of `stowed`, each of `STOW` rows but the last, in that order: the columns of batch after batch. Nothing is
-    /// left in `stowed`.
-    fn gather(stowed: &mut [Self], order: &[u32]) -> Vec<Vec<ArrayRef>>;
+    /// The columns of batch after batch, each of those runs of `stowed`. Nothing is left in `stowed`.
+    fn gather(stowed: &mut [Self], batches: &[Vec<Run>]) -> Vec<Vec<ArrayRef>>;
 }
 
 /// Rows of `PART` flows.
@@ -284,6 +284,7 @@ impl<R: Pack> Waiting<R> {
 /// Rows, of which those that are many wait as columns.
 struct Stowing<R: Rows> {
     rows: Waiting<R>,
+    /// `STOW` rows each, in order.
     stowed: Vec<R::Columns>,
 }
 
@@ -321,8 +322,7 @@ impl<R: Stowable> Stowing<R> {
     fn stow(&mut self) {
         let mut rows = take(&mut self.rows).all();
         let stowed = rows.len() / STOW * STOW;
-        self.stowed
-            .extend(rows[..stowed].chunks(STOW).map(|rows| filled(rows.len(), rows.iter())));
+        self.stowed.extend(rows[..stowed].chunks(STOW).map(columns));
         rows.drain(..stowed);
         // rows that were packed leave no room behind
         if rows.capacity() > STOW {
@@ -339,72 +339,63 @@ impl<R: Stowable> Stowing<R> {
         let last = take(&mut self.rows.rows);
         let rows = self.stowed.len() * STOW + last.len();
         if !last.is_empty() {
-            self.stowed.push(filled(last.len(), last.iter()));
+            self.stowed.push(columns(&last));
         }
         room.give(last);
-        let stowed = &mut self.stowed;
-        let order = sorted(
-            rows,
-            |row| R::flow_at(&stowed[row / STOW], row % STOW),
-            |row| R::place_at(&stowed[row / STOW], row % STOW),
-            |row| R::key_at(&stowed[row / STOW], row % STOW),
-        );
-        let batches = R::Columns::gather(stowed, &order).into_iter();
+        let batches = runs::in_batches::<R>(&self.stowed, rows);
+        let batches = R::Columns::gather(&mut self.stowed, &batches).into_iter();
         batches.map(|columns| narrowed(columns, recent)).collect()
     }
 }
 
 /// The rows, sorted, as columns.
 fn settled<R: Sorted>(rows: &[R], recent: &mut Vec<Made>) -> Vec<Batch> {
-    let (flow, place) = (|row: usize| rows[row].flow(), |row: usize| rows[row].place());
-    let order = sorted(rows.len(), flow, place, |row| rows[row].key());
-    let batches = order.chunks(BATCH).map(|places| {
-        let columns: R::Columns = filled(places.len(), places.iter().map(|&place| &rows[place as usize]));
-        narrowed(columns.finish(), recent)
-    });
+    let order = sorted(rows);
+    let batches = order
+        .chunks(BATCH)
+        .map(|places| narrowed(filled(rows, places).finish(), recent));
     batches.collect()
 }
 
-/// Columns of so many rows.
-fn filled<'a, R: Rows + 'a>(count: usize, mut rows: impl Iterator<Item = &'a R>) -> R::Columns {
-    let mut columns = R::Columns::with_room(count);
+/// As columns, sorted.
+fn columns<R: Sorted>(rows: &[R]) -> R::Columns {
+    filled(rows, &sorted(rows))
+}
+
+/// Columns of the rows at those places.
+fn filled<R: Rows>(rows: &[R], places: &[u32]) -> R::Columns {
+    let mut columns = R::Columns::with_room(places.len());
     let mut block = Vec::with_capacity(BLOCK);
-    loop {
-        block.extend(rows.by_ref().take(BLOCK));
-        if block.is_empty() {
-            return columns;
-        }
+    for places in places.chunks(BLOCK) {
+        block.extend(places.iter().map(|&place| &rows[place as usize]));
         columns.extend(block.iter().copied());
         block.clear();
     }
+    columns
 }
 
-/// The rows of a part in the order of their flows, their places in these, and their keys; equals as they came.
-fn sorted<K: Ord>(
-    count: usize,
-    flow: impl Fn(usize) -> u32,
-    place: impl Fn(usize) -> i64,
-    key: impl Fn(usize) -> K,
-) -> Vec<u32> {
-    if count == 0 {
+/// Places of the rows of a part in the order of their flows, their places in these, and their keys; equals as they came.
+fn sorted<R: Sorted>(rows: &[R]) -> Vec<u32> {
+    if rows.is_empty() {
         return Vec::new();
     }
     // by flow: where each one's rows begin, and then, one further, where they end
     let mut ends = [0; PART + 1];
-    let number = |row| flow(row) as usize % PART;
-    (0..count).for_each(|row| ends[number(row) + 1] += 1);
+    let number = |row: &R| row.flow() as usize % PART;
+    rows.iter().for_each(|row| ends[number(row) + 1] += 1);
     (0..PART).for_each(|flow| ends[flow + 1] += ends[flow]);
-    let mut order = vec![0; count];
-    for row in 0..count {
+    let mut order = vec![0; rows.len()];
+    for (n, row) in rows.iter().enumerate() {
         let end = &mut ends[number(row)];
-        order[*end] = row as u32;
+        order[*end] = n as u32;
         *end += 1;
     }
+    let (place, key) = (|row: usize| rows[row].place(), |row: usize| rows[row].key());
     let mut begin = 0;
     for end in ends {
         let rows = &mut order[begin..end];
         if !rows.is_sorted_by_key(|&row| (place(row as usize), key(row as usize))) {
-            sort(rows, &place, &key);
+            sort(rows, place, key);
         }
         begin = end;
     }
@@ -412,7 +403,7 @@ fn sorted<K: Ord>(
 }
 
 /// Sorts rows. A key is made of several columns: the place is taken out once for all, and decides for most.
-fn sort<K: Ord>(rows: &mut [u32], place: impl Fn(usize) -> i64, key: impl Fn(usize) -> K) {
+pub fn sort<K: Ord>(rows: &mut [u32], place: impl Fn(usize) -> i64, key: impl Fn(usize) -> K) {
     let mut placed: Vec<(i64, u32)> = rows.iter().map(|&row| (place(row as usize), row)).collect();
     placed.sort_by_key(|&(place, _)| place);
     for equal in placed.chunk_by_mut(|a, b| a.0 == b.0).filter(|equal| equal.len() > 1) {
@@ -426,25 +417,19 @@ fn sort<K: Ord>(rows: &mut [u32], place: impl Fn(usize) -> i64, key: impl Fn(usi
 /// Adds to each batch the column of its rows.
 pub fn gather_column<V: Value<Column: Readable<V>>>(
     stowed: &[V::Column],
-    order: &[u32],
-    batches: &mut Vec<Vec<ArrayRef>>,
+    batches: &[Vec<Run>],
+    gathered: &mut [Vec<ArrayRef>],
 ) {
     let mut before: Option<Made> = None;
-    for (n, places) in order.chunks(BATCH).enumerate() {
-        let mut taken = V::Column::with_room(places.len());
-        for block in places.chunks(BLOCK) {
-            taken.extend(
-                block
-                    .iter()
-                    .map(|&place| stowed[place as usize / STOW].get(place as usize % STOW)),
-            );
+    for (runs, batch) in batches.iter().zip(gathered) {
+        let rows = runs.iter().map(|run| run.rows().len()).sum();
+        let mut taken = V::Column::with_room(rows);
+        for run in runs {
+            taken.append(&stowed[run.chunk as usize], run.rows());
         }
         let new = Made::of(taken.finish());
         let made = before.filter(|before| new.begins(before)).unwrap_or(new);
-        if n == batches.len() {
-            batches.push(Vec::new());
-        }
-        batches[n].push(made.column.slice(0, places.len()));
+        batch.push(made.column.slice(0, rows));
         before = Some(made);
     }
 }

@@ -1,6 +1,8 @@
 use super::*;
 use crate::rows::{Kind, Phase, Reason};
 use crate::segment::{Direction, Options, V4_MAPPED};
+use arrow_array::cast::AsArray;
+use arrow_array::types::Float64Type;
 
 fn segment(frame: u64) -> Segment {
     let mut src = [0; 16];
@@ -114,6 +116,51 @@ fn rows_are_sorted_however_they_were_settled() {
     let backward = tables(&rows.iter().rev().copied().collect::<Vec<_>>());
     assert_eq!((3, 40_000), (forward.batches().count(), forward.rows()));
     assert!(forward.batches().eq(backward.batches()));
+}
+
+#[test]
+fn late_rows_come_to_their_places_and_equals_stay_as_they_came() {
+    let mut state = 1u64;
+    let mut chance = |below: u64| {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    // of the flows one comes in order, others with some or many late rows, and one from behind
+    let mut rows: Vec<EventRow> = (0..60_000)
+        .map(|n: i64| {
+            let flow = chance(5) as u32;
+            let late = match flow {
+                1 if chance(300) == 0 => chance(60_000) as i64,
+                2 if chance(3) == 0 => chance(9_000) as i64,
+                3 => 2 * n,
+                _ => 0,
+            };
+            EventRow {
+                flow,
+                time_ns: (n - late) / 10,
+                left: chance(2),
+                value: Some(n as f64),
+                timeout_follows: (n % 3 > 0).then_some(n % 2 > 0),
+                ..EventRow::NONE
+            }
+        })
+        .collect();
+    let mut collector = Collector::default();
+    rows.iter().for_each(|row| collector.event(*row));
+    let table = collector.finish(None, Vec::new()).events;
+    rows.sort_by_key(|row| (row.flow, row.time_ns, row.left));
+    let mut next = rows.iter();
+    for batch in table.batches() {
+        let values = batch.column_by_name("value").unwrap().as_primitive::<Float64Type>();
+        let follows = batch.column_by_name("timeout_follows").unwrap().as_boolean();
+        for (value, follows) in values.iter().zip(follows) {
+            let row = next.next().unwrap();
+            assert_eq!((row.value, row.timeout_follows), (value, follows));
+        }
+    }
+    assert!(next.next().is_none());
 }
 
 #[test]

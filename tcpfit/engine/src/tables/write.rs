@@ -8,6 +8,7 @@ use arrow_schema::{Schema, SchemaRef};
 use super::column::{Column, Edges, Readable, Value};
 use super::packed::{Pack, Packable, Reader, Writer};
 use super::part::{gather_column, Gather, Sorted, Stowable};
+use super::runs::Run;
 use crate::rows::{EventRow, Feedback, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
 use crate::segment::{Address, Segment};
 
@@ -102,16 +103,16 @@ macro_rules! stowable {
         waiting!($row, $columns, |$it| { $($name: $kind = $value),+ });
 
         impl Gather for $columns {
-            fn gather(stowed: &mut [Self], order: &[u32]) -> Vec<Vec<ArrayRef>> {
-                let mut batches = Vec::new();
+            fn gather(stowed: &mut [Self], batches: &[Vec<Run>]) -> Vec<Vec<ArrayRef>> {
+                let mut gathered = vec![Vec::new(); batches.len()];
                 $({
                     let mut taken = Vec::with_capacity(stowed.len());
                     for columns in stowed.iter_mut() {
                         taken.push(std::mem::replace(&mut columns.$name, Column::<$kind>::with_room(0)));
                     }
-                    gather_column::<$kind>(&taken, order, &mut batches);
+                    gather_column::<$kind>(&taken, batches, &mut gathered);
                 })+
-                batches
+                gathered
             }
         }
     };
