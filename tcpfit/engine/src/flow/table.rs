@@ -293,7 +293,7 @@ impl Tracker {
         let oldest = ahead.pop();
         if let Some(waiting) = oldest {
             self.remember(waiting.place, &waiting.segment);
-            self.follow(&waiting.segment, sink);
+            self.follow_late(&waiting.segment, sink);
         }
         let any = oldest.is_some();
         self.ahead = ahead;
@@ -314,7 +314,7 @@ impl Tracker {
         let ahead_ns = found.and_then(|(place, end)| self.unpacked(place, sink)?.1.ahead_ns(end, segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
-                self.follow(&segment, sink);
+                self.follow_late(&segment, sink);
             }
         }
     }
@@ -339,19 +339,33 @@ impl Tracker {
         sentences
     }
 
-    #[inline]
+    /// Most segments are of a connection that had one just before.
+    #[inline(always)] // all of a common segment's way is in one place
     fn follow(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        let now_ns = segment.time_ns;
-        if now_ns >= self.next_due_ns {
-            self.on_time(now_ns, sink);
+        if segment.time_ns >= self.next_due_ns {
+            self.on_time(segment.time_ns, sink);
         }
+        match self.find_recent(segment).filter(|_| !segment.has(flags::SYN)) {
+            Some((place, end)) => self.push_to(place, end, segment, sink),
+            None => self.follow_other(segment, sink),
+        }
+    }
+
+    #[inline(never)]
+    fn follow_other(&mut self, segment: &Segment, sink: &mut dyn Sink) {
         let found = self.find(segment);
         let ordinary = found.filter(|_| !segment.has(flags::SYN));
         let Some((place, end)) = ordinary.or_else(|| self.find_or_open(found, segment, sink)) else {
             return; // late, of a connection that is settled
         };
         self.remember(place, segment);
-        self.push_to(place, end, segment, sink);
+        self.push_other(place, end, segment, sink);
+    }
+
+    /// Follows a segment that has waited.
+    #[inline(never)]
+    fn follow_late(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        self.follow(segment, sink);
     }
 
     /// The connection of a SYN, or of a segment whose connection is not there: it may have to be opened. `None` where it was
@@ -413,7 +427,7 @@ impl Tracker {
         };
         if packed.is_unusual(end, segment, listing.last_ns) {
             if self.unpacked(place, sink).is_some() {
-                self.push_unpacked(place, end, segment, sink);
+                self.push_other(place, end, segment, sink);
             }
             return;
         }
@@ -432,8 +446,8 @@ impl Tracker {
         }
     }
 
-    #[cold]
-    fn push_unpacked(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
+    #[inline(never)]
+    fn push_other(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
         self.push_to(place, end, segment, sink);
     }
 
@@ -521,16 +535,19 @@ impl Tracker {
     }
 
     /// Place of the segment's connection, and the end that sent the segment.
-    #[inline(always)]
+    #[inline]
     fn find(&self, segment: &Segment) -> Option<(u32, usize)> {
+        self.find_recent(segment).or_else(|| self.look_up(segment))
+    }
+
+    #[inline(always)]
+    fn find_recent(&self, segment: &Segment) -> Option<(u32, usize)> {
         let ports = ports(segment);
         let recent = self.recent[ports as usize % RECENT];
-        let known = if recent.ports == ports {
-            self.places.at(recent.place, segment)
-        } else {
-            None
-        };
-        known.or_else(|| self.look_up(segment))
+        if recent.ports != ports {
+            return None;
+        }
+        self.places.at(recent.place, segment)
     }
 
     #[inline(never)]
@@ -670,7 +687,7 @@ impl Tracker {
         self.catch_up(sink);
         self.clock.end();
         for segment in self.clock.release() {
-            self.follow(&segment, sink);
+            self.follow_late(&segment, sink);
         }
         self.store.end();
         let all = self.places.all_open();
