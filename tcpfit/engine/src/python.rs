@@ -225,8 +225,8 @@ fn describe<'py>(py: Python<'py>, path: &str, read: &Read) -> PyResult<Bound<'py
     capture.set_item("packets", info.packets)?;
     capture.set_item("tcp_segments", read.tcp_segments)?;
     capture.set_item("bytes", info.wire_bytes)?;
-    capture.set_item("start_ns", info.start_ns)?;
-    capture.set_item("end_ns", info.end_ns)?;
+    capture.set_item("start_ns", info.times_ns.map(|(start_ns, _)| start_ns))?;
+    capture.set_item("end_ns", info.times_ns.map(|(_, end_ns)| end_ns))?;
     capture.set_item("skipped", skipped)?;
     capture.set_item("interface_drops", info.interface_drops)?;
     let warnings: Vec<String> = [

@@ -13,8 +13,8 @@ pub struct Block {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
-    /// Place of `buffer[start]` in the (decompressed) stream.
-    offset: u64,
+    /// Bytes of the (decompressed) stream that have come, up to `buffer[end]`.
+    come: u64,
     ended: bool,
     failure: Option<io::Error>,
 }
@@ -30,7 +30,7 @@ impl Block {
             buffer: vec![0; own],
             start: 0,
             end: 0,
-            offset: 0,
+            come: 0,
             ended: false,
             failure: None,
         }
@@ -38,7 +38,7 @@ impl Block {
 
     /// Place of the next byte in the (decompressed) stream.
     pub fn offset(&self) -> u64 {
-        self.offset
+        self.come - (self.end - self.start) as u64
     }
 
     /// What ended the stream before its end, if anything did.
@@ -63,6 +63,7 @@ impl Block {
 
     #[cold]
     fn fill(&mut self, n: usize) {
+        let before = self.end - self.start;
         while self.end - self.start < n && !self.ended {
             let (bytes, start, end) = (&mut self.buffer, &mut self.start, &mut self.end);
             let more = match &mut self.source {
@@ -77,6 +78,7 @@ impl Block {
                 }
             }
         }
+        self.come += (self.end - self.start - before) as u64;
     }
 
     /// Passes over `n` bytes that `peek` has shown; they stay readable by `shown` until the next `peek`.
@@ -85,7 +87,6 @@ impl Block {
         let at = self.start;
         let n = n.min(self.end - self.start);
         self.start += n;
-        self.offset += n as u64;
         at
     }
 

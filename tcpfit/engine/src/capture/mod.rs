@@ -47,11 +47,8 @@ pub struct Info {
     pub link_types: Vec<u32>,
     pub packets: u64,
     pub wire_bytes: u64,
-    /// Time of the first packet in the capture.
-    pub first_ns: Option<i64>,
     /// Earliest and latest time of a packet; packets may lie out of order.
-    pub start_ns: Option<i64>,
-    pub end_ns: Option<i64>,
+    pub times_ns: Option<(i64, i64)>,
     /// Packets that the capturing interfaces say they dropped; `None` if the capture does not say.
     pub interface_drops: Option<u64>,
     pub warnings: Warnings,
@@ -119,9 +116,7 @@ impl Capture {
             link_types,
             packets: 0,
             wire_bytes: 0,
-            first_ns: None,
-            start_ns: None,
-            end_ns: None,
+            times_ns: None,
             interface_drops: None,
             warnings: Warnings::default(),
         };
@@ -179,17 +174,8 @@ impl Capture {
         let info = &mut self.info;
         info.packets += 1;
         info.wire_bytes += u64::from(record.wire_len);
-        match (&mut info.start_ns, &mut info.end_ns) {
-            (Some(start), Some(end)) => {
-                *start = (*start).min(record.time_ns);
-                *end = (*end).max(record.time_ns);
-            }
-            _ => {
-                info.first_ns = Some(record.time_ns);
-                info.start_ns = Some(record.time_ns);
-                info.end_ns = Some(record.time_ns);
-            }
-        }
+        let (start_ns, end_ns) = info.times_ns.get_or_insert((record.time_ns, record.time_ns));
+        (*start_ns, *end_ns) = ((*start_ns).min(record.time_ns), (*end_ns).max(record.time_ns));
         Ok(Some(Packet {
             frame: info.packets,
             time_ns: record.time_ns,

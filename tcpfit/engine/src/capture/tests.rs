@@ -177,8 +177,8 @@ fn pcap_in_both_orders_and_resolutions() {
         let (seen, info) = read(&pcap(order, 0xa1b2_c3d4, &[(1, 5, b"abc"), (2, 0, b"")])).unwrap();
         assert_eq!((1, 1_000_005_000, 43, Direction::Unknown, b"abc".to_vec()), seen[0]);
         assert_eq!(
-            (2, 83, Some(1_000_005_000), Some(2_000_000_000)),
-            (info.packets, info.wire_bytes, info.start_ns, info.end_ns)
+            (2, 83, Some((1_000_005_000, 2_000_000_000))),
+            (info.packets, info.wire_bytes, info.times_ns)
         );
         assert_eq!(
             ("pcap", Compression::None, vec![1]),
@@ -350,7 +350,7 @@ fn valid_captures_may_be_empty() {
         [section(BIG), interface(BIG, 1, &[])].concat(),
     ] {
         let (seen, info) = read(&bytes).unwrap();
-        assert_eq!((0, None, true), (seen.len(), info.start_ns, info.warnings.is_empty()));
+        assert_eq!((0, None, true), (seen.len(), info.times_ns, info.warnings.is_empty()));
     }
 }
 

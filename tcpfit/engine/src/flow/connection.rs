@@ -132,11 +132,12 @@ impl LastPacket {
             checksum: segment.checksum,
             ttl: segment.ttl,
         };
-        let last = std::mem::replace(self, this);
-        this.ip_id == last.ip_id
+        let copied = this.ip_id == self.ip_id
             && this.ip_id != 0
-            && (this.checksum, this.ttl) == (last.checksum, last.ttl)
-            && (0..CAPTURE_COPY_NS).contains(&(this.time_ns - last.time_ns))
+            && (this.checksum, this.ttl) == (self.checksum, self.ttl)
+            && (0..CAPTURE_COPY_NS).contains(&(this.time_ns - self.time_ns));
+        *self = this;
+        copied
     }
 }
 
@@ -559,7 +560,7 @@ impl Connection {
     }
 
     /// An ACK for the data of `data_end`.
-    #[inline]
+    #[inline(always)]
     fn on_ack(&mut self, data_end: usize, segment: &Segment, sink: &mut dyn Sink) {
         let scale = self.shifts[1 - data_end];
         self.ends[1 - data_end].windows.add(segment.window);

@@ -72,28 +72,48 @@ impl Default for Settings {
 const AROUNDS: usize = 8;
 
 /// What connections have shown of a host.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 struct Host {
     /// Connections at whose end the capture was taken.
     local: u32,
     /// Connections whose identifications counted their packets.
     counts: u32,
-    /// Last packet with an identification: its connection and the identification.
-    last: Option<(u32, u16)>,
+    /// Last packet with an identification: its connection, `NONE` before the first, and the identification.
+    last: u32,
+    last_id: u16,
     /// Times another connection sent the next packet, and those at which it went on counting.
     turns: u32,
     continued: u32,
 }
 
+/// No connection's number.
+const NONE: u32 = u32::MAX;
+
+impl Default for Host {
+    fn default() -> Self {
+        Self {
+            local: 0,
+            counts: 0,
+            last: NONE,
+            last_id: 0,
+            turns: 0,
+            continued: 0,
+        }
+    }
+}
+
 impl Host {
     /// Looks whether one counter serves several connections of the host. True once it is sure.
+    #[inline]
     fn shares_counter(&mut self, connection: u32, id: u16) -> bool {
-        if let Some((before, last)) = self.last.filter(|&(before, _)| before != connection) {
-            debug_assert_ne!(before, connection);
-            self.turns = self.turns.saturating_add(1);
-            self.continued += u32::from((1..=NEXT).contains(&id.wrapping_sub(last)));
+        if self.last != connection {
+            if self.last != NONE {
+                self.turns = self.turns.saturating_add(1);
+                self.continued += u32::from((1..=NEXT).contains(&id.wrapping_sub(self.last_id)));
+            }
+            self.last = connection;
         }
-        self.last = Some((connection, id));
+        self.last_id = id;
         self.continued >= TURNS_NEEDED && self.continued * 2 > self.turns
     }
 }
@@ -188,8 +208,9 @@ impl Hosts {
     /// Looks at a packet of the connection whether one counter serves several connections of the host that sent it.
     #[inline]
     fn shares_counter(&mut self, listing: &Listing, end: usize, segment: &Segment) -> bool {
-        match (listing.hosts[end], segment.ip_id) {
-            (Some(host), Some(id @ 1..)) => self.of(host).shares_counter(listing.number, id),
+        let id = segment.ip_id.unwrap_or(0);
+        match listing.hosts[end] {
+            Some(host) if id != 0 => self.of(host).shares_counter(listing.number, id),
             _ => false,
         }
     }

@@ -68,17 +68,11 @@ impl Clock {
     #[inline]
     pub fn plain_ns(&mut self, time_ns: i64) -> Option<i64> {
         let time_ns = time_ns.wrapping_add(self.moved_ns);
-        let first_ns = if (-LATEST_NS..=LATEST_NS).contains(&time_ns) {
-            0
-        } else {
-            -1
+        let plain = match self.last_ns {
+            Some(last_ns) => (0..STEP_NS).contains(&time_ns.wrapping_sub(last_ns)) && self.held.is_empty(),
+            None => (-LATEST_NS..=LATEST_NS).contains(&time_ns),
         };
-        let since_ns = self.last_ns.map_or(first_ns, |last_ns| time_ns.wrapping_sub(last_ns));
-        let plain = (0..STEP_NS).contains(&since_ns) && self.held.is_empty();
-        plain.then(|| {
-            self.last_ns = Some(time_ns);
-            time_ns
-        })
+        plain.then(|| *self.last_ns.insert(time_ns))
     }
 
     fn time_ns(&self, segment: &Segment) -> i64 {
