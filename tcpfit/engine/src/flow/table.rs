@@ -374,13 +374,16 @@ impl Tracker {
 
     #[inline(never)]
     fn follow_other(&mut self, segment: &Segment, sink: &mut dyn Sink) {
-        let found = self.find(segment);
+        let found = self.look_up(segment);
         let ordinary = found.filter(|_| !segment.has(flags::SYN));
         let Some((place, end)) = ordinary.or_else(|| self.find_or_open(found, segment, sink)) else {
             return; // late, of a connection that is settled
         };
         self.remember(place, segment);
-        self.push_other(place, end, segment, sink);
+        match self.places.kept[place as usize] {
+            Kept::Packed(_) => self.push_packed(place, end, segment, sink),
+            _ => self.push_other(place, end, segment, sink),
+        }
     }
 
     /// Follows a segment that has waited.
