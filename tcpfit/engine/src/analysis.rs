@@ -7,6 +7,9 @@ use crate::flow::{Settings, Tracker};
 use crate::segment::Segment;
 use crate::tables::{Collector, SegmentTable, Table, Tables};
 
+/// Packets that are decoded before the first of them is followed, where many connections are open.
+const AHEAD: usize = 32;
+
 /// Which segments are analysed.
 #[derive(Clone, Debug, Default)]
 pub struct Selection {
@@ -67,6 +70,9 @@ impl Analysis {
         skipped: &mut SkipCounts,
         most: u64,
     ) -> Result<bool, CaptureError> {
+        if self.tracker.is_crowded() {
+            return self.read_ahead(capture, decoder, skipped, most);
+        }
         let mut segment = Segment::default();
         for _ in 0..most {
             let Some(packet) = capture.next()? else {
@@ -81,6 +87,49 @@ impl Analysis {
             }
         }
         Ok(true)
+    }
+
+    /// As `read`, some packets decoded before the first of them is followed: what is known of their connections comes from
+    /// far memory.
+    #[inline(never)]
+    fn read_ahead(
+        &mut self,
+        capture: &mut Capture,
+        decoder: &mut Decoder,
+        skipped: &mut SkipCounts,
+        most: u64,
+    ) -> Result<bool, CaptureError> {
+        let mut segments = [Segment::default(); AHEAD];
+        let mut left = most;
+        while left > 0 {
+            let mut count = 0;
+            while count < AHEAD && left > 0 {
+                let Some(packet) = capture.next()? else {
+                    self.push_all(&segments[..count]);
+                    return Ok(false);
+                };
+                left -= 1;
+                match decoder.decode_into(&packet, &mut segments[count]) {
+                    Ok(()) => count += 1,
+                    Err(skip) => skipped.add(skip),
+                }
+            }
+            self.push_all(&segments[..count]);
+        }
+        Ok(true)
+    }
+
+    /// Takes the capture's next segments.
+    pub fn push_all(&mut self, segments: &[Segment]) {
+        let mut places = [0; AHEAD];
+        for segments in segments.chunks(AHEAD) {
+            let places = &mut places[..segments.len()];
+            self.tracker.look_ahead(segments, places);
+            for (segment, &mut place) in segments.iter().zip(places) {
+                self.tracker.expect(place, segment);
+                self.push(segment);
+            }
+        }
     }
 
     /// Takes the capture's next segment.

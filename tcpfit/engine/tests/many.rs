@@ -1,4 +1,4 @@
-//! Many connections open at once are followed as few are, though segments wait for far memory and connections are packed.
+//! Many connections open at once are followed as few are, though their memory is asked for ahead and connections are packed.
 
 use arrow_array::RecordBatch;
 use tcpfit_engine::analysis::{Analysis, Selection};
@@ -6,7 +6,7 @@ use tcpfit_engine::flow::Settings;
 use tcpfit_engine::segment::{flags, Segment, V4_MAPPED};
 use tcpfit_engine::tables::Tables;
 
-/// More than are open before segments wait.
+/// More than are open before memory is asked for ahead.
 const MANY: u32 = 17_000;
 const STEPS: u32 = 12;
 
@@ -52,23 +52,33 @@ fn packet(connection: u32, step: u32) -> Segment {
     }
 }
 
-/// Tables of the connections below `count`, all open at once.
-fn tables(count: u32, settings: Settings) -> Tables {
+/// Tables of the segments, taken one by one or `together` at a time.
+fn tables(segments: &[Segment], together: Option<usize>, settings: Settings) -> Tables {
     let mut analysis = Analysis::new(Selection::default(), settings, false);
+    match together {
+        Some(together) => segments.chunks(together).for_each(|some| analysis.push_all(some)),
+        None => segments.iter().for_each(|segment| analysis.push(segment)),
+    }
+    analysis.finish()
+}
+
+/// Segments of the connections below `count`, all open at once.
+fn segments(count: u32) -> Vec<Segment> {
+    let mut segments = Vec::new();
     for step in 0..STEPS {
         // the order of the connections changes, so that none follows the same one twice
         for place in 0..MANY {
             let connection = (place * 7 + step * 11) % MANY;
             if connection < count {
                 let time_ns = i64::from(step) * 400_000_000 + i64::from(place) * 1000;
-                analysis.push(&Segment {
+                segments.push(Segment {
                     time_ns,
                     ..packet(connection, step)
                 });
             }
         }
     }
-    analysis.finish()
+    segments
 }
 
 /// Rows of the flows that both have, without the numbers that count flows and connections.
@@ -102,11 +112,46 @@ fn flows_do_not_depend_on_how_many_are_open() {
         packed_from: usize::MAX,
         ..Settings::default()
     };
-    let (few, many) = (tables(1000, whole), tables(MANY, Settings::default()));
+    let few = tables(&segments(1000), None, whole);
+    let many = tables(&segments(MANY), Some(100), Settings::default());
     assert_eq!((1000, MANY as usize), (few.flows.rows(), many.flows.rows()));
     assert!(few.events.rows() >= 2 * 1000, "a loss and a resend each");
     let (few, many) = (flows(&few, 2000), flows(&many, 2000));
     assert_eq!(1000, few.len());
     assert!(few.iter().zip(&many).all(|(a, b)| a == b), "{}\n{}", few[0], many[0]);
     assert!(few[0].contains("retransmitted_segments"));
+}
+
+#[test]
+fn a_connection_that_takes_the_ports_of_another_is_found_in_the_same_batch() {
+    // three connections on the same ports, one after the other
+    let again = |n: u32| {
+        (0..STEPS).map(move |step| {
+            let segment = packet(5, step);
+            Segment {
+                time_ns: segment.time_ns + i64::from(n) * 20_000_000_000,
+                seq: segment.seq.wrapping_add(n << 20),
+                ack: segment.ack.wrapping_add(n << 20),
+                ..segment
+            }
+        })
+    };
+    let segments: Vec<_> = (0..3).flat_map(again).collect();
+    let whole = Settings {
+        packed_from: usize::MAX,
+        ..Settings::default()
+    };
+    let alone = flows(&tables(&segments, None, whole), u16::MAX);
+    assert_eq!(3, alone.len());
+    for together in [1, 5, 24, 36] {
+        for settings in [
+            whole,
+            Settings {
+                packed_from: 0,
+                ..whole
+            },
+        ] {
+            assert_eq!(alone, flows(&tables(&segments, Some(together), settings), u16::MAX));
+        }
+    }
 }

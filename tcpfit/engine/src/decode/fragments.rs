@@ -39,7 +39,7 @@ struct First {
 
 impl Decoder {
     /// As `decode_into`, with what earlier packets said of a datagram's fragments.
-    #[inline]
+    #[inline(always)]
     pub fn decode_into(&mut self, packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
         let decoded = super::decode_into(packet, segment);
         if decoded == Err(Skip::IpFragment) {

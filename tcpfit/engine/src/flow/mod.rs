@@ -2,7 +2,6 @@
 
 pub mod ack_delay;
 pub mod ack_trail;
-mod ahead;
 pub mod arrivals;
 pub mod connection;
 pub mod covered;

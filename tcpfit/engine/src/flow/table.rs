@@ -1,6 +1,5 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
-use crate::flow::ahead::{self, Ahead};
 use crate::flow::connection::{Connection, Numbers};
 use crate::flow::index::Index;
 use crate::flow::listing::{HostNumber, Listing};
@@ -143,8 +142,6 @@ pub struct Tracker {
     arounds: Vec<u32>,
     next_sweep_ns: i64,
     clock: Clock,
-    /// Segments that are not followed yet.
-    ahead: Ahead,
     max_flows: usize,
     packed_from: usize,
     /// Connections settled to make room for others.
@@ -250,7 +247,6 @@ impl Tracker {
             arounds: Vec::new(),
             next_sweep_ns: i64::MIN,
             clock: Clock::default(),
-            ahead: Ahead::default(),
             max_flows: settings.max_flows.max(1),
             packed_from: settings.packed_from,
             crowded_out: 0,
@@ -261,76 +257,54 @@ impl Tracker {
     #[inline(always)]
     pub fn push(&mut self, segment: &Segment, sink: &mut impl Sink) {
         match self.clock.plain_ns(segment.time_ns) {
-            Some(time_ns) if time_ns == segment.time_ns => self.take(segment, sink),
-            Some(time_ns) => self.take(&Segment { time_ns, ..*segment }, sink),
+            Some(time_ns) if time_ns == segment.time_ns => self.follow(segment, sink),
+            Some(time_ns) => self.follow_late(&Segment { time_ns, ..*segment }, sink),
             None => self.push_odd(segment, sink),
         }
     }
 
-    /// Follows the segment: at once where few connections are open, whose state is near.
-    #[inline(always)]
-    fn take(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        if self.live < MANY {
-            if self.ahead.waits() {
-                self.catch_up(sink);
-            }
-            self.follow(segment, sink);
-        } else {
-            self.look_ahead(segment, sink);
-        }
+    /// So many connections are open that segments are better asked for ahead.
+    #[inline]
+    pub fn is_crowded(&self) -> bool {
+        self.live >= MANY
     }
 
-    /// Asks for what this segment and those before it will need next, and follows the one that has waited longest.
-    #[inline(never)]
-    fn look_ahead(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        let hash = self.seed.of(segment);
-        self.index.prefetch(hash);
-        if self.ahead.is_full() {
-            self.follow_oldest(sink);
+    /// Asks for what the next segments will need: each would wait for its entry in the index, its place, its connection and
+    /// its flow, one after the other. Asked for together, these come at the same time. Where their connections seem to be,
+    /// to be told with `expect`.
+    pub fn look_ahead(&self, segments: &[Segment], places: &mut [u32]) {
+        let hashes = segments.iter().zip(&mut *places);
+        for (segment, hash) in hashes {
+            // its lower half is what the index goes by
+            let full = self.seed.of(segment);
+            *hash = full as u32;
+            self.index.prefetch(full);
         }
-        self.ahead.push(segment, hash);
-        if let Some(waiting) = self.ahead.back(ahead::PLACE) {
+        for place in &mut *places {
             // some connection of this hash: whether it is the segment's shows when it is followed
-            if let Some(place) = self.index.find(waiting.hash, Some) {
-                waiting.place = place;
-                self.places.prefetch(place);
-            }
+            *place = self.index.find(u64::from(*place), Some).unwrap_or(NONE);
+            self.places.prefetch(*place);
         }
-        if let Some(waiting) = self.ahead.back(ahead::CONNECTION) {
-            self.places.prefetch_kept(waiting.place);
+        for &place in &*places {
+            self.places.prefetch_kept(place);
         }
-        if let Some(waiting) = self.ahead.back(ahead::FLOW) {
-            self.places.prefetch_for(waiting.place, &waiting.segment, &self.store);
-            if let Some(listing) = self.places.listings.get(waiting.place as usize) {
+        for (segment, &place) in segments.iter().zip(&*places) {
+            self.places.prefetch_for(place, segment, &self.store);
+            if let Some(listing) = self.places.listings.get(place as usize) {
                 self.hosts.prefetch(listing);
             }
         }
     }
 
-    /// Follows the segment that has waited longest; false if there is none.
+    /// The next segment's connection seems to be there.
     #[inline]
-    fn follow_oldest(&mut self, sink: &mut impl Sink) -> bool {
-        let mut ahead = std::mem::take(&mut self.ahead);
-        let oldest = ahead.pop();
-        if let Some(waiting) = oldest {
-            self.remember(waiting.place, &waiting.segment);
-            self.follow_late(&waiting.segment, sink);
-        }
-        let any = oldest.is_some();
-        self.ahead = ahead;
-        any
-    }
-
-    /// Follows what waits.
-    #[cold]
-    fn catch_up(&mut self, sink: &mut impl Sink) {
-        while self.follow_oldest(sink) {}
+    pub fn expect(&mut self, place: u32, segment: &Segment) {
+        self.remember(place, segment);
     }
 
     /// A segment whose time cannot be taken as it is, or waits for others.
     #[cold]
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        self.catch_up(sink);
         let found = self.find(segment);
         let ahead_ns = found.and_then(|(place, end)| self.unpacked(place, sink)?.1.ahead_ns(end, segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
@@ -708,7 +682,6 @@ impl Tracker {
 
     /// Settles and gives out everything that is still open; the tracker is empty after it.
     pub fn finish(&mut self, sink: &mut impl Sink) {
-        self.catch_up(sink);
         self.clock.end();
         for segment in self.clock.release() {
             self.follow_late(&segment, sink);
