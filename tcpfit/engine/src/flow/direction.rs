@@ -116,7 +116,7 @@ impl Flow {
         let marked = segment.ecn == marks::CE || segment.has(flags::CWR);
         let next = left == self.sender.nxt && !self.sender.one_way && !self.sender.board.is_full();
         if next && segment.payload > 1 && whole && !marked && !self.watched {
-            self.last_ns = self.last_ns.max(segment.time_ns);
+            self.last_ns = segment.time_ns;
             self.arrivals.on_next_data(left, segment, &mut self.sender, sink);
         } else {
             self.on_other_segment(left, segment, sink);
@@ -156,7 +156,7 @@ impl Flow {
             self.first_ns = segment.time_ns;
         }
         self.watched = self.early.is_some() || self.scale.is_some() || self.first_ns == 0;
-        self.last_ns = self.last_ns.max(segment.time_ns);
+        self.last_ns = segment.time_ns;
         let marked = segment.ecn == marks::CE || segment.has(flags::CWR);
         let before = if marked { self.arrivals.counted() } else { (0, 0) };
         self.arrivals.on_data(left, segment, &mut self.sender, sink);
@@ -278,7 +278,7 @@ impl Flow {
         let says = segment.options.sack_len > 0 || self.sender.marks.listens(marks::ace(segment.flags));
         let closed = segment.window == 0 || self.windows.get().is_some_and(|windows| windows.closed.is_some());
         if near && moves && !says && !closed {
-            self.last_ns = self.last_ns.max(segment.time_ns);
+            self.last_ns = segment.time_ns;
             let whole = || Self::ack(at, segment, scale);
             let window = scale.map(|k| u32::from(segment.window) << k);
             self.sender.on_next_ack(segment.time_ns, at, window, whole, sink);
@@ -330,7 +330,7 @@ impl Flow {
             *slot = (unwrap.near(left), unwrap.near(right));
         }
         if acknowledged > self.sender.una {
-            self.last_ns = self.last_ns.max(segment.time_ns);
+            self.last_ns = segment.time_ns;
         }
         self.on_window(segment, sink);
         if self.sender.vantage == Vantage::Sender {

@@ -6,11 +6,10 @@ use std::num::NonZeroU16;
 /// Address and port.
 pub type Name = (Address, u16);
 
-/// 0 if the two are the same. In words, as addresses are written, for the processor to have them at once.
+/// In what bits the two differ.
 #[inline]
-fn differ((address, port): Name, (other, other_port): Name) -> u64 {
-    let bits = u128::from_ne_bytes(address) ^ u128::from_ne_bytes(other);
-    bits as u64 | (bits >> 64) as u64 | u64::from(port ^ other_port)
+fn differ(address: Address, other: Address) -> u128 {
+    u128::from_ne_bytes(address) ^ u128::from_ne_bytes(other)
 }
 
 /// What a connection is between.
@@ -48,9 +47,9 @@ impl Ends {
 
     #[inline]
     fn is_from(&self, end: usize, segment: &Segment) -> bool {
-        let src = differ(self.names[end], (segment.src, segment.sport));
-        let dst = differ(self.names[1 - end], (segment.dst, segment.dport));
-        src | dst == 0
+        let ((src, sport), (dst, dport)) = (self.names[end], self.names[1 - end]);
+        let ports = sport ^ segment.sport | dport ^ segment.dport;
+        ports == 0 && differ(src, segment.src) | differ(dst, segment.dst) == 0
     }
 }
 

@@ -401,7 +401,7 @@ impl Tracker {
             return;
         };
         let listing = &mut self.places.listings[place as usize];
-        listing.last_ns = listing.last_ns.max(segment.time_ns);
+        listing.last_ns = segment.time_ns; // the clock lets no time go back
         if connection.needs_hint() && !segment.has(flags::SYN) {
             let hosts = &self.hosts;
             let is_local = |address: &Address| hosts.get(address).is_some_and(|host| host.local > 0);
