@@ -148,14 +148,14 @@ struct End {
 }
 
 /// A conversation that begins well: bytes say what happens next, and sometimes what a header has instead of what is right.
-/// Connections that are kept packed are followed as others are.
+/// Connections that are kept packed, and segments that come together, are followed as others are.
 pub fn conversation(data: &[u8]) {
     let segments = segments(data);
-    let [packed, whole] = [0, usize::MAX].map(|packed_from| {
-        let mut analysis = analysis(packed_from);
-        segments.iter().for_each(|segment| analysis.push(segment));
-        analysis.finish()
-    });
+    let mut together = analysis(0);
+    together.push_all(&segments);
+    let mut alone = analysis(usize::MAX);
+    segments.iter().for_each(|segment| alone.push(segment));
+    let (packed, whole) = (together.finish(), alone.finish());
     for (packed, whole) in [
         (packed.flows, whole.flows),
         (packed.events, whole.events),
