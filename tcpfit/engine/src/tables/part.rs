@@ -13,7 +13,7 @@ use arrow_buffer::{Buffer, NullBuffer};
 use super::column::{Column, Readable, Value, BLOCK};
 use super::kept::{Batch, Kept};
 use super::packed::{Pack, Packed};
-use super::runs::{self, Run};
+use super::runs::{self, Order};
 use super::write::{Columns, Rows};
 use super::BATCH;
 use crate::rows::{EventRow, FlowRow, RoundRow};
@@ -49,8 +49,8 @@ pub trait Stowable: Sorted<Columns: Gather> {
 
 /// Columns of which others are made.
 pub trait Gather: Sized {
-    /// The columns of batch after batch, each of those runs of `stowed`. Nothing is left in `stowed`.
-    fn gather(stowed: &mut [Self], batches: &[Vec<Run>]) -> Vec<Vec<ArrayRef>>;
+    /// The columns of batch after batch, each of those rows of `stowed`. Nothing is left in `stowed`.
+    fn gather(stowed: &mut [Self], batches: &[Order]) -> Vec<Vec<ArrayRef>>;
 }
 
 /// Rows of `PART` flows.
@@ -417,15 +417,28 @@ pub fn sort<K: Ord>(rows: &mut [u32], place: impl Fn(usize) -> i64, key: impl Fn
 /// Adds to each batch the column of its rows.
 pub fn gather_column<V: Value<Column: Readable<V>>>(
     stowed: &[V::Column],
-    batches: &[Vec<Run>],
+    batches: &[Order],
     gathered: &mut [Vec<ArrayRef>],
 ) {
     let mut before: Option<Made> = None;
-    for (runs, batch) in batches.iter().zip(gathered) {
-        let rows = runs.iter().map(|run| run.rows().len()).sum();
+    for (order, batch) in batches.iter().zip(gathered) {
+        let rows = order.len();
         let mut taken = V::Column::with_room(rows);
-        for run in runs {
-            taken.append(&stowed[run.chunk as usize], run.rows());
+        match order {
+            Order::Runs(runs) => {
+                for run in runs {
+                    taken.append(&stowed[run.chunk as usize], run.rows());
+                }
+            }
+            Order::Rows(rows) => {
+                for block in rows.chunks(BLOCK) {
+                    taken.extend(
+                        block
+                            .iter()
+                            .map(|&row| stowed[row as usize / STOW].get(row as usize % STOW)),
+                    );
+                }
+            }
         }
         let new = Made::of(taken.finish());
         let made = before.filter(|before| new.begins(before)).unwrap_or(new);

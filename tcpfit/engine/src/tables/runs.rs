@@ -26,6 +26,12 @@ impl Run {
         (self.end - self.begin) as usize
     }
 
+    /// Its rows as numbers of all.
+    fn numbers(self) -> impl Iterator<Item = u32> {
+        let first = self.chunk * STOW as u32;
+        first + self.begin..first + self.end
+    }
+
     fn first(self) -> Row {
         (self.chunk, self.begin)
     }
@@ -40,29 +46,58 @@ impl Run {
     }
 }
 
+/// Runs of so few rows, on average, are not worth taking over whole.
+const SHORT: usize = 8;
+
 /// A chunk and one of its rows.
 type Row = (u32, u32);
 
-/// The rows in the order of their flows, their places in these, and their keys, equals as they came: for each batch the runs
-/// that make it up. Every chunk is in that order; all but the last have `STOW` rows.
-pub fn in_batches<R: Stowable>(chunks: &[R::Columns], rows: usize) -> Vec<Vec<Run>> {
+/// Rows of a batch, in their order.
+pub enum Order {
+    Runs(Vec<Run>),
+    /// Each row alone: its chunk times `STOW`, and where it is in that.
+    Rows(Vec<u32>),
+}
+
+impl Order {
+    fn new(runs: Vec<Run>) -> Self {
+        let rows = runs.iter().map(|run| run.len()).sum::<usize>();
+        if runs.len() < rows / SHORT {
+            Self::Runs(runs)
+        } else {
+            Self::Rows(runs.into_iter().flat_map(Run::numbers).collect())
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Runs(runs) => runs.iter().map(|run| run.len()).sum(),
+            Self::Rows(rows) => rows.len(),
+        }
+    }
+}
+
+/// The rows in the order of their flows, their places in these, and their keys, equals as they came, batch by batch. Every
+/// chunk is in that order; all but the last have `STOW` rows.
+pub fn in_batches<R: Stowable>(chunks: &[R::Columns], rows: usize) -> Vec<Order> {
     let runs = by_flow::<R>(chunks, rows);
     let flows = runs.chunk_by(|(a, _), (b, _)| a == b);
     let order = flows.flat_map(|runs| merged::<R>(chunks, runs.iter().map(|&(_, run)| run)));
-    let (mut batches, mut room) = (Vec::new(), 0);
+    let (mut batches, mut batch, mut room) = (Vec::new(), Vec::new(), BATCH);
     for mut run in order {
         while run.len() > 0 {
-            if room == 0 {
-                room = BATCH;
-                batches.push(Vec::new());
-            }
             let (first, others) = run.split(run.end.min(run.begin + room as u32));
+            push(&mut batch, first);
             room -= first.len();
-            if let Some(batch) = batches.last_mut() {
-                push(batch, first);
-            }
             run = others;
+            if room == 0 {
+                batches.push(Order::new(std::mem::take(&mut batch)));
+                room = BATCH;
+            }
         }
+    }
+    if !batch.is_empty() {
+        batches.push(Order::new(batch));
     }
     batches
 }
@@ -101,7 +136,7 @@ fn push(order: &mut Vec<Run>, run: Run) {
 
 /// The runs of a flow in one order.
 fn merged<R: Stowable>(chunks: &[R::Columns], runs: impl Iterator<Item = Run> + Clone) -> Vec<Run> {
-    let rows = Order::<R> { chunks };
+    let rows = Sorted::<R> { chunks };
     let (mut order, mut tail) = (Vec::<Run>::new(), Vec::new());
     // what it may cost to put runs in their places, before all rows are sorted instead
     let mut credit = 0;
@@ -122,8 +157,7 @@ fn merged<R: Stowable>(chunks: &[R::Columns], runs: impl Iterator<Item = Run> + 
 /// The runs of a flow, its rows sorted one by one.
 #[cold]
 fn by_row<R: Stowable>(chunks: &[R::Columns], runs: impl Iterator<Item = Run>) -> Vec<Run> {
-    let numbered = |run: Run| run.rows().map(move |row| run.chunk * STOW as u32 + row as u32);
-    let mut rows: Vec<u32> = runs.flat_map(numbered).collect();
+    let mut rows: Vec<u32> = runs.flat_map(Run::numbers).collect();
     let at = |row: usize| (&chunks[row / STOW], row % STOW);
     let place = |row| R::place_at(at(row).0, at(row).1);
     sort(&mut rows, place, |row| R::key_at(at(row).0, at(row).1));
@@ -137,11 +171,11 @@ fn by_row<R: Stowable>(chunks: &[R::Columns], runs: impl Iterator<Item = Run>) -
 }
 
 /// The order of a flow's rows.
-struct Order<'a, R: Stowable> {
+struct Sorted<'a, R: Stowable> {
     chunks: &'a [R::Columns],
 }
 
-impl<R: Stowable> Order<'_, R> {
+impl<R: Stowable> Sorted<'_, R> {
     /// The row `a` comes before `b`; not if they are equal.
     fn before(&self, a: Row, b: Row) -> bool {
         let [(a, row), (b, other)] = [a, b].map(|(chunk, row)| (&self.chunks[chunk as usize], row as usize));
@@ -170,9 +204,15 @@ impl<R: Stowable> Order<'_, R> {
     }
 }
 
-/// The first of the rows for which that is not so, as it is for all those before it.
+/// The first of the rows for which that is not so, as it is for all those before it. Mostly it is near.
 fn first_not(rows: Range<usize>, so: impl Fn(u32) -> bool) -> u32 {
-    let (mut low, mut high) = (rows.start as u32, rows.end as u32);
+    let (mut low, end) = (rows.start as u32, rows.end as u32);
+    let (mut high, mut step) = (low, 1);
+    while high < end && so(high) {
+        low = high + 1;
+        high = end.min(low + step);
+        step *= 2;
+    }
     while low < high {
         let middle = low + (high - low) / 2;
         if so(middle) {

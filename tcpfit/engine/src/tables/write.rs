@@ -8,7 +8,7 @@ use arrow_schema::{Schema, SchemaRef};
 use super::column::{Column, Edges, Readable, Value};
 use super::packed::{Pack, Packable, Reader, Writer};
 use super::part::{gather_column, Gather, Sorted, Stowable};
-use super::runs::Run;
+use super::runs::Order;
 use crate::rows::{EventRow, Feedback, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
 use crate::segment::{Address, Segment};
 
@@ -103,7 +103,7 @@ macro_rules! stowable {
         waiting!($row, $columns, |$it| { $($name: $kind = $value),+ });
 
         impl Gather for $columns {
-            fn gather(stowed: &mut [Self], batches: &[Vec<Run>]) -> Vec<Vec<ArrayRef>> {
+            fn gather(stowed: &mut [Self], batches: &[Order]) -> Vec<Vec<ArrayRef>> {
                 let mut gathered = vec![Vec::new(); batches.len()];
                 $({
                     let mut taken = Vec::with_capacity(stowed.len());
