@@ -126,7 +126,7 @@ impl Analysis {
             let places = &mut places[..segments.len()];
             self.tracker.look_ahead(segments, places);
             for (segment, &mut place) in segments.iter().zip(places) {
-                self.tracker.expect(place, segment);
+                self.tracker.remember(place, segment);
                 self.push(segment);
             }
         }

@@ -1,7 +1,11 @@
 //! Many connections open at once are followed as few are, though their memory is asked for ahead and connections are packed.
 
+use std::io::Cursor;
+
 use arrow_array::RecordBatch;
 use tcpfit_engine::analysis::{Analysis, Selection};
+use tcpfit_engine::capture::Capture;
+use tcpfit_engine::decode::{Decoder, SkipCounts};
 use tcpfit_engine::flow::Settings;
 use tcpfit_engine::segment::{flags, Segment, V4_MAPPED};
 use tcpfit_engine::tables::Tables;
@@ -120,6 +124,63 @@ fn flows_do_not_depend_on_how_many_are_open() {
     assert_eq!(1000, few.len());
     assert!(few.iter().zip(&many).all(|(a, b)| a == b), "{}\n{}", few[0], many[0]);
     assert!(few[0].contains("retransmitted_segments"));
+}
+
+/// A capture of the segments: raw IPv4 and TCP, without options.
+fn capture(segments: &[Segment]) -> Capture {
+    let words = |words: [u32; 6]| words.map(u32::to_le_bytes).concat();
+    let mut bytes = words([0xa1b2_3c4d, 2 | 4 << 16, 0, 0, 65535, 101]);
+    for segment in segments {
+        let (seconds, fraction) = (segment.time_ns / 1_000_000_000, segment.time_ns % 1_000_000_000);
+        let length = 40 + segment.payload;
+        for word in [seconds as u32, fraction as u32, 40, length] {
+            bytes.extend(word.to_le_bytes());
+        }
+        bytes.extend([0x45, 0]);
+        bytes.extend((length as u16).to_be_bytes());
+        bytes.extend([0, 0, 0, 0, 64, 6, 0, 0]);
+        bytes.extend([&segment.src[12..], &segment.dst[12..]].concat());
+        for port in [segment.sport, segment.dport] {
+            bytes.extend(port.to_be_bytes());
+        }
+        for number in [segment.seq, segment.ack] {
+            bytes.extend(number.to_be_bytes());
+        }
+        for field in [5 << 12 | segment.flags, segment.window, 0, 0] {
+            bytes.extend(field.to_be_bytes());
+        }
+    }
+    Capture::from_reader(Cursor::new(bytes)).expect("a pcap file header")
+}
+
+#[test]
+fn what_is_read_ahead_is_what_is_taken_one_by_one() {
+    let segments = segments(MANY);
+    let mut decoder = Decoder::default();
+    let mut alone = Analysis::new(Selection::default(), Settings::default(), false);
+    let (mut one_by_one, mut segment) = (capture(&segments), Segment::default());
+    while let Some(packet) = one_by_one.next().expect("nobody interrupts") {
+        decoder.decode_into(&packet, &mut segment).expect("every packet is TCP");
+        alone.push(&segment);
+    }
+    let mut ahead = Analysis::new(Selection::default(), Settings::default(), false);
+    let (mut all, mut skipped) = (capture(&segments), SkipCounts::default());
+    // neither a whole number of batches, nor does the capture end with one
+    while ahead
+        .read(&mut all, &mut decoder, &mut skipped, 999)
+        .expect("nobody interrupts")
+    {}
+    assert_eq!(segments.len() as u64, all.info().packets);
+    assert_eq!(segments.len() as u64, ahead.tcp_segments());
+    let (alone, ahead) = (alone.finish(), ahead.finish());
+    assert_eq!(MANY as usize, ahead.flows.rows());
+    for (alone, ahead) in [
+        (alone.flows, ahead.flows),
+        (alone.events, ahead.events),
+        (alone.rounds, ahead.rounds),
+    ] {
+        assert!(alone.batches().eq(ahead.batches()));
+    }
 }
 
 #[test]

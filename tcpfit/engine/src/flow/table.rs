@@ -85,7 +85,7 @@ struct Host {
     continued: u32,
 }
 
-/// No connection's number.
+/// No connection's number, and no place.
 const NONE: u32 = u32::MAX;
 
 impl Default for Host {
@@ -271,7 +271,7 @@ impl Tracker {
 
     /// Asks for what the next segments will need: each would wait for its entry in the index, its place, its connection and
     /// its flow, one after the other. Asked for together, these come at the same time. Where their connections seem to be,
-    /// to be told with `expect`.
+    /// for `remember` before each is pushed.
     pub fn look_ahead(&self, segments: &[Segment], places: &mut [u32]) {
         let hashes = segments.iter().zip(&mut *places);
         for (segment, hash) in hashes {
@@ -296,16 +296,10 @@ impl Tracker {
         }
     }
 
-    /// The next segment's connection seems to be there.
-    #[inline]
-    pub fn expect(&mut self, place: u32, segment: &Segment) {
-        self.remember(place, segment);
-    }
-
     /// A segment whose time cannot be taken as it is, or waits for others.
     #[cold]
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        let found = self.find(segment);
+        let found = self.look_up(segment);
         let ahead_ns = found.and_then(|(place, end)| self.unpacked(place, sink)?.1.ahead_ns(end, segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
@@ -532,12 +526,7 @@ impl Tracker {
         self.index.insert(self.seed.of(segment), place);
     }
 
-    /// Place of the segment's connection, and the end that sent the segment.
-    #[inline]
-    fn find(&self, segment: &Segment) -> Option<(u32, usize)> {
-        self.find_recent(segment).or_else(|| self.look_up(segment))
-    }
-
+    /// Place of the segment's connection, if that had another just before, and the end that sent the segment.
     #[inline(always)]
     fn find_recent(&self, segment: &Segment) -> Option<(u32, usize)> {
         let ports = ports(segment);
@@ -548,6 +537,7 @@ impl Tracker {
         self.places.at(recent.place, segment)
     }
 
+    /// The same of any connection.
     #[inline(never)]
     fn look_up(&self, segment: &Segment) -> Option<(u32, usize)> {
         let known = |place| self.places.at(place, segment);
@@ -556,7 +546,7 @@ impl Tracker {
 
     /// The segment's connection seems to be there.
     #[inline]
-    fn remember(&mut self, place: u32, segment: &Segment) {
+    pub fn remember(&mut self, place: u32, segment: &Segment) {
         let ports = ports(segment);
         self.recent[ports as usize % RECENT] = Recent { ports, place };
     }
