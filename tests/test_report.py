@@ -191,18 +191,19 @@ def test_without_segments_the_page_says_what_it_lacks(analysis, folder):
     assert 'data-kind="time-sequence"' not in text
 
 
-def test_folders_that_are_no_saved_tables(folder):
-    (folder / "empty").mkdir()
+def test_folders_that_are_no_saved_tables(analysis, tmp_path):
+    analysis.write_parquet(tmp_path / "saved")
+    (tmp_path / "empty").mkdir()
     with pytest.raises(CaptureError, match="holds no saved tables: captures.parquet is missing"):
-        tcpfit.load(folder / "empty")
-    shutil.copytree(folder / "without", folder / "damaged")
-    (folder / "damaged" / "flows.parquet").write_text("nothing")
+        tcpfit.load(tmp_path / "empty")
+    shutil.copytree(tmp_path / "saved", tmp_path / "damaged")
+    (tmp_path / "damaged" / "flows.parquet").write_text("nothing")
     with pytest.raises(CaptureError, match="flows.parquet cannot be read as a table of tcpfit"):
-        tcpfit.load(folder / "damaged")
-    shutil.copytree(folder / "without", folder / "old")
-    pl.read_parquet(folder / "old" / "flows.parquet").write_parquet(folder / "old" / "flows.parquet")
+        tcpfit.load(tmp_path / "damaged")
+    shutil.copytree(tmp_path / "saved", tmp_path / "old")
+    pl.read_parquet(tmp_path / "old" / "flows.parquet").write_parquet(tmp_path / "old" / "flows.parquet")
     with pytest.raises(CaptureError, match="saved with schema unknown"):
-        tcpfit.load(folder / "old")
+        tcpfit.load(tmp_path / "old")
 
 
 def test_a_capture_without_flows(tmp_path):
