@@ -90,21 +90,22 @@ impl Passing {
 }
 
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Arrivals {
-    id: IpId,
-    /// Boxed, because most flows miss nothing, and send nothing again.
-    uncommon: Option<Box<Uncommon>>,
     /// The receiver has sent data since the sender's last packet: a skipped identification can be an acknowledgement.
     pub two_way: bool,
-    /// Newest data by sending order.
-    newest_tsval: Option<u32>,
-    /// Last segment that passed, to know a copy.
-    last: Option<Passing>,
+    /// Boxed, because most flows miss nothing, and send nothing again.
+    uncommon: Option<Box<Uncommon>>,
     pub segments: u64,
     /// Packets that passed, copies included.
     packets: u64,
     pub bytes: u64,
-    /// Of these, what had passed before.
+    /// Newest data by sending order.
+    newest_tsval: Option<u32>,
+    /// Last segment that passed, to know a copy.
+    last: Option<Passing>,
+    id: IpId,
+    /// Of the bytes, what had passed before.
     repeated_bytes: i64,
 }
 

@@ -44,34 +44,37 @@ impl Numbers {
     }
 }
 
+/// The first line of a cache is what a segment of either end needs, the second has the clock of its sender, and what few
+/// need.
 #[derive(Default)]
+#[repr(C)]
 struct End {
     unwrap: Option<Unwrap>,
-    syn: Option<Syn>,
+    direction: Option<Box<Flow>>,
+    /// The last packet of the end.
+    last: LastPacket,
     /// Sequence number after its FIN, and whether the other end has acknowledged it.
     fin: Option<u32>,
     fin_acknowledged: bool,
     /// Some packet of the end is in the capture.
     seen: bool,
+    /// Other connections of the host have shown that its identifications count a connection's packets.
+    counts: bool,
+    /// One counter of identifications serves all connections of the host.
+    shared: bool,
+    /// Least and largest window advertised after the handshake, in bytes as sent.
+    windows: Windows,
+    stamps: StampClock,
+    syn: Option<Syn>,
     /// Number that the end's SYN-ACK acknowledged.
     acknowledged: Option<u32>,
-    stamps: StampClock,
     /// Time of the last SYN or SYN-ACK, and its frame.
     syn_ns: i64,
     syn_frame: u64,
     /// SYNs that the timer sent again, how long it ran, and the frame of the one before.
     repeated_syns: Vec<(Segment, f64, u64)>,
-    /// The last packet of the end.
-    last: LastPacket,
-    direction: Option<Box<Flow>>,
     /// ACKs of the end's data, while no packet of the end is in the capture.
     trail: Option<Box<AckTrail>>,
-    /// Least and largest window advertised after the handshake, in bytes as sent.
-    windows: Windows,
-    /// Other connections of the host have shown that its identifications count a connection's packets.
-    counts: bool,
-    /// One counter of identifications serves all connections of the host.
-    shared: bool,
     /// Identifications of the last two packets before the first data.
     early_ids: [Option<u16>; 2],
 }
@@ -152,17 +155,18 @@ struct Syn {
     incomplete: bool,
 }
 
+#[repr(C)]
 pub struct Connection {
     ends: [End; 2],
+    position: Option<Position>,
     /// Shift of the window field that each end sends, where the SYNs leave no other.
     shifts: [Option<u8>; 2],
+    synack_seen: bool,
+    reset: bool,
     /// End that sent the SYN, if it was seen.
     client: Option<usize>,
-    synack_seen: bool,
-    position: Option<Position>,
     /// Segments, and the end that sent each.
     held_back: Vec<(usize, Segment)>,
-    reset: bool,
 }
 
 impl Connection {

@@ -19,28 +19,31 @@ const KEEP_ALIVE_NS: i64 = 1_000_000_000;
 /// A FIN that comes again sooner is a copy by the path or the capture, not one that the sender sent again.
 const FIN_COPY_NS: i64 = 10_000_000;
 
-/// The data of one direction.
+/// The data of one direction. With more flows than a cache holds, each line of it that a segment touches is waited for; so
+/// here and in its parts, fields are in the order in which they are needed together: `Sender` has first what ACKs need, last
+/// what data need too, `Arrivals` what data need.
+#[repr(C)]
 pub struct Flow {
     pub sender: Sender,
+    pub last_ns: i64,
+    /// What is known of the receiver's window scale, where the SYNs do not say it.
+    pub scale: Option<Box<WindowScale>>,
+    pub windows: Rare<ZeroWindows>,
+    pub acks_seen: bool,
+    /// Of new data there is more to see than that they were sent: the first, early ACKs, or what the window holds.
+    pub watched: bool,
+    pub smss_known: bool,
+    pub offload: bool,
+    pub timestamps: bool,
     pub arrivals: Arrivals,
     /// At the sender an ACK is there as it passes.
     pub acks: Rare<AckDelay>,
     pub first_ns: i64,
-    pub last_ns: i64,
-    pub offload: bool,
-    pub timestamps: bool,
-    pub smss_known: bool,
-    pub acks_seen: bool,
     /// Highest ACK whose flags could echo a mark, where the capture is not at the sender.
     pub newest_ack: u64,
-    pub windows: Rare<ZeroWindows>,
     /// The last FIN without data.
     pub fin: Option<Box<Passing>>,
     pub early: Option<Box<EarlyAcks>>,
-    /// What is known of the receiver's window scale, where the SYNs do not say it.
-    pub scale: Option<Box<WindowScale>>,
-    /// Of new data there is more to see than that they were sent: the first, early ACKs, or what the window holds.
-    pub watched: bool,
 }
 
 /// The receiver's window was closed.

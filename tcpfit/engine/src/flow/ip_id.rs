@@ -27,8 +27,8 @@ pub enum Place {
 }
 
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct IpId {
-    started: bool,
     highest: i64,
     /// Numbers the newest packet took: one a segment (a super-segment of k takes k).
     width: i64,
@@ -36,6 +36,7 @@ pub struct IpId {
     /// Of the steps, those that were not of one, and those that no counter makes.
     others: u32,
     jumps: u32,
+    started: bool,
     /// Numbers that are skipped say nothing of the connection.
     gaps_mean_nothing: bool,
     /// Whether the last `REMEMBERED` numbers have been seen, each in the bit that it is modulo their number.

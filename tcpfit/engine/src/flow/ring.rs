@@ -16,14 +16,15 @@ const CHUNK: usize = 8192;
 const STEP: usize = 64;
 
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Ring<T> {
     near: Vec<T>,
-    far: Box<[Vec<T>]>,
     /// Room less one; of no use before there is a slot.
     mask: u32,
     /// Slot of the first element.
     front: u32,
     len: u32,
+    far: Box<[Vec<T>]>,
 }
 
 impl<T> Default for Ring<T> {

@@ -48,25 +48,26 @@ impl Bounds {
 
 /// A round under way, or over; what is not known of it is NaN, which takes half of what an `Option` does.
 #[derive(Clone, Debug)]
+#[repr(C)]
 struct Round {
-    start_ns: i64,
     end_ns: i64,
     acked_bytes: u64,
+    /// Infinite while it is not known.
+    rwnd: f64,
     flight: f64,
+    acks: u32,
+    sent_segments: u32,
+    resent_segments: u32,
+    limited: bool,
+    phase: Phase,
+    lost_segments: u32,
+    number: u32,
+    start_ns: i64,
     idle_s: f64,
     window_full_s: f64,
     rtt_s: f64,
-    /// Infinite while it is not known.
-    rwnd: f64,
     cwnd_low: f64,
     cwnd_high: f64,
-    number: u32,
-    sent_segments: u32,
-    resent_segments: u32,
-    lost_segments: u32,
-    acks: u32,
-    limited: bool,
-    phase: Phase,
 }
 
 impl Round {
@@ -117,21 +118,26 @@ impl Round {
     }
 }
 
+/// A line of a cache for ACKs, one for all, and what few need.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Rounds {
-    flow: u32,
-    /// The round under way; `end` is the sequence number whose ACK ends it.
-    current: Option<(Round, u64)>,
+    waiting: VecDeque<Round>,
     rtt_sum: f64,
     rtt_count: u32,
-    waiting: VecDeque<Round>,
-    /// What the round under way, and the one before, show of the congestion window.
-    window: Window,
-    ended: Window,
-    bounds: Bounds,
+    flow: u32,
     /// Rounds that are over, and those of them in which the advertised window was the limit.
     pub count: u32,
     pub limited: u32,
+    /// The sequence number whose ACK ends the round under way.
+    ends_at: u64,
+    /// What the round under way shows of the congestion window.
+    window: Window,
+    /// The round under way.
+    current: Option<Round>,
+    /// What the one before it showed of the window.
+    ended: Window,
+    bounds: Bounds,
 }
 
 impl Rounds {
@@ -139,6 +145,7 @@ impl Rounds {
         Self {
             flow,
             current: None,
+            ends_at: 0,
             rtt_sum: 0.0,
             rtt_count: 0,
             waiting: VecDeque::new(),
@@ -156,7 +163,7 @@ impl Rounds {
         if self.current.is_none() {
             self.begin(time_ns, nxt);
         }
-        if let Some((row, _)) = &mut self.current {
+        if let Some(row) = &mut self.current {
             row.sent_segments += segments;
             row.resent_segments += if again { segments } else { 0 };
             if flight > row.flight {
@@ -167,7 +174,8 @@ impl Rounds {
 
     #[inline(never)]
     fn begin(&mut self, time_ns: i64, nxt: u64) {
-        self.current = Some((Round::begin(self.count, time_ns), nxt));
+        self.current = Some(Round::begin(self.count, time_ns));
+        self.ends_at = nxt;
         self.window = Window::default();
     }
 
@@ -225,21 +233,21 @@ impl Rounds {
     /// The round under way or, until the next one starts, the last.
     fn latest(&mut self) -> Option<&mut Round> {
         match &mut self.current {
-            Some((row, _)) => Some(row),
+            Some(row) => Some(row),
             None => self.waiting.back_mut(),
         }
     }
 
     /// An ACK moved the left edge to `una`; `rwnd` is the window then, in segments.
     pub fn acked(&mut self, time_ns: i64, bytes: u64, una: u64, rwnd: Option<f64>, phase: Phase) {
-        let Some((row, end)) = &mut self.current else { return };
+        let Some(row) = &mut self.current else { return };
         row.acked_bytes += bytes;
         row.acks += 1;
         row.end_ns = time_ns;
         if let Some(now) = rwnd.filter(|&now| now < row.rwnd) {
             row.rwnd = now;
         }
-        if una >= *end {
+        if una >= self.ends_at {
             row.phase = phase;
             self.close();
         }
@@ -252,7 +260,7 @@ impl Rounds {
     }
 
     fn close(&mut self) {
-        let Some((mut row, _)) = self.current.take() else {
+        let Some(mut row) = self.current.take() else {
             return;
         };
         if self.rtt_count > 0 {
@@ -277,7 +285,7 @@ impl Rounds {
     /// A transmission sent at `time_ns` was lost: it belongs to the last round that began before it.
     pub fn lost(&mut self, time_ns: i64, segments: u32) {
         let started = |row: &Round| row.start_ns <= time_ns;
-        if let Some((row, _)) = self.current.as_mut().filter(|(row, _)| started(row)) {
+        if let Some(row) = self.current.as_mut().filter(|row| started(row)) {
             row.lost_segments += segments;
         } else {
             let n = self.waiting.partition_point(started);
@@ -313,7 +321,7 @@ impl Rounds {
     }
 
     pub fn finish(&mut self, phase: Phase, sink: &mut dyn Sink) {
-        if let Some((row, _)) = &mut self.current {
+        if let Some(row) = &mut self.current {
             row.phase = phase;
         }
         self.close();

@@ -16,7 +16,9 @@ const INITIAL_RTO_S: f64 = 1.0;
 const VARIANCE_FLOOR_S: f64 = 0.2;
 
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Rtt {
+    kept: Kept,
     pub samples: u64,
     sum: f64,
     sum_squares: f64,
@@ -31,7 +33,6 @@ pub struct Rtt {
     rfc_variance_s: f64,
     /// The variance is looked at again when this sequence number is acknowledged.
     round_end: u64,
-    kept: Kept,
 }
 
 #[derive(Clone, Debug)]

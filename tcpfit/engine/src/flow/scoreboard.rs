@@ -218,6 +218,7 @@ pub fn segments(bytes: u64, smss: u32) -> u32 {
 }
 
 #[derive(Clone, Debug, Default)]
+#[repr(C)]
 pub struct Scoreboard {
     pub units: Ring<Unit>,
     /// Boxed, because most flows lose nothing.

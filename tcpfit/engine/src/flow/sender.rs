@@ -18,6 +18,7 @@ use crate::flow::rtt::Rtt;
 use crate::flow::scoreboard::Scoreboard;
 use crate::flow::sequence::before;
 use crate::rows::{Phase, Sink, Vantage};
+use std::mem::offset_of;
 
 mod ack;
 mod data;
@@ -35,61 +36,75 @@ const CLOCK_FLOOR_NS: i64 = 1_000_000;
 /// Units that one ACK is held against, where it may concern any.
 pub const LOOKED_AT: usize = 4096;
 
+#[repr(C)]
 pub struct Sender {
-    pub flow: u32,
-    pub smss: u32,
-    pub vantage: Vantage,
-    pub sack: bool,
-    pub timestamps: bool,
-    /// Nothing of the receiver is in the capture: no left edge, no round trip, no flight.
-    pub one_way: bool,
-    /// Least time between a segment and its first resend, which is at least a round trip; infinite before one was seen.
-    pub least_resend_s: f64,
-    pub board: Scoreboard,
-    /// RFC 9293's SND.UNA and SND.NXT, the latter as the highest byte sent.
-    pub una: u64,
-    pub nxt: u64,
-    /// Transmissions so far, in segments.
-    pub order: u64,
+    // what ACKs need
     pub rtt: Rtt,
-    /// Segments sent and not acknowledged; of these, SACKed ones.
-    pub outstanding: u32,
-    pub sacked: u32,
-    /// Since the left edge moved (RFC 5681, 2).
-    pub duplicate_acks: u32,
-    pub duplicates: Rare<Duplicates>,
-    /// Flight just before the last ACK that moved the left edge in phase open, while it is not known whether it let
-    /// anything go; and whether the receiver's window had room.
-    held_back: Option<(f64, bool)>,
+    pub totals: Totals,
     /// Highest byte that SACK reported of data sent once.
     pub heard: u64,
-    /// Mean time from an ACK to what it let go; 0 while none was seen.
-    response_ns: i64,
+    /// Order of the newest transmission known to have been delivered.
+    pub delivered_order: u64,
+    clock_ns: i64,
     /// What SACK blocks have covered above the left edge.
     pub covered: Option<Box<Covered>>,
-    /// More was outstanding than is followed.
-    pub overfull: bool,
     /// SACK blocks of the last ACK, if it had any.
     last_sack: Option<Box<sack::Blocks>>,
+    pub episodes: Rare<Episodes>,
+    pub fates: Rare<Fates>,
+    pub reordering: Rare<Reordering>,
+    pub marks: Marks,
+    // what few need
+    /// Least time between a segment and its first resend, which is at least a round trip; infinite before one was seen.
+    pub least_resend_s: f64,
+    pub rounds: Rounds,
+    pub duplicates: Rare<Duplicates>,
+    pub flow: u32,
+    pub timestamps: bool,
+    /// More was outstanding than is followed.
+    pub overfull: bool,
+    // what ACKs need
+    /// Since the left edge moved (RFC 5681, 2).
+    pub duplicate_acks: u32,
     /// Without SACK: duplicate ACKs not yet explained by data that the receiver held above a hole. What is left of them
     /// when all holes are filled came from copies of data that had arrived before.
     pub unexplained_acks: u32,
-    pub last_ack_ns: i64,
     pub last_advance_ns: i64,
-    pub last_sent_ns: i64,
-    /// Order of the newest transmission known to have been delivered.
-    pub delivered_order: u64,
+    // a line for all
+    /// RFC 9293's SND.UNA and SND.NXT, the latter as the highest byte sent.
+    pub una: u64,
+    pub nxt: u64,
     /// Window of the last ACK, in bytes.
     pub window: Option<u32>,
+    /// Flight just before the last ACK that moved the left edge in phase open, while it is not known whether it let
+    /// anything go; and whether the receiver's window had room.
+    held_back: Option<(f64, bool)>,
+    pub last_ack_ns: i64,
+    /// Segments sent and not acknowledged; of these, SACKed ones.
+    pub outstanding: u32,
+    pub sacked: u32,
+    pub smss: u32,
     pub phase: Phase,
-    pub episodes: Rare<Episodes>,
-    pub fates: Rare<Fates>,
-    pub rounds: Rounds,
-    pub reordering: Rare<Reordering>,
-    pub marks: Marks,
-    pub totals: Totals,
-    clock_ns: i64,
+    pub vantage: Vantage,
+    pub sack: bool,
+    /// Nothing of the receiver is in the capture: no left edge, no round trip, no flight.
+    pub one_way: bool,
+    // another
+    /// Transmissions so far, in segments.
+    pub order: u64,
+    /// Mean time from an ACK to what it let go; 0 while none was seen.
+    response_ns: i64,
+    pub last_sent_ns: i64,
+    pub board: Scoreboard,
+    /// Most that was outstanding, in segments.
+    pub flight_max: f64,
 }
+
+/// Bytes of a line of a cache.
+const LINE: usize = 64;
+
+const _: () = assert!(offset_of!(Sender, una) % LINE == 0 && offset_of!(Sender, order) % LINE == 0);
+const _: () = assert!(offset_of!(Sender, rounds) % LINE == 0);
 
 /// What duplicate ACKs have shown.
 #[derive(Clone, Debug)]
@@ -134,7 +149,6 @@ pub struct Totals {
     pub srtt_integral: f64,
     /// Integral of the replayed timer over measured time.
     pub rto_integral: f64,
-    pub flight_max: f64,
 }
 
 impl Sender {
@@ -176,6 +190,7 @@ impl Sender {
             marks: Marks::new(flow),
             totals: Totals::default(),
             clock_ns: 0,
+            flight_max: 0.0,
         }
     }
 

@@ -15,11 +15,12 @@ const LONG_NS: i64 = 500_000_000;
 const NEAR: f64 = 0.06;
 
 #[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 pub struct StampClock {
-    first: Option<(u32, i64)>,
     last: (u32, i64),
     /// 0 while not known.
     pub tick_ns: i64,
+    first: Option<(u32, i64)>,
 }
 
 impl StampClock {

@@ -126,7 +126,7 @@ impl Connection {
             rtt_min_s: rtt.min_s.is_finite().then_some(rtt.min_s),
             rtt_p95_s: rtt.quantile_s(0.95),
             rto_s: (totals.measured_s > 0.0).then(|| totals.rto_integral / totals.measured_s),
-            flight_max: if sender.one_way { f64::NAN } else { totals.flight_max },
+            flight_max: if sender.one_way { f64::NAN } else { sender.flight_max },
             rwnd_max: peer.windows.range().and_then(|(_, most)| scaled(most)),
             rwnd_min: peer.windows.range().and_then(|(least, _)| scaled(least)),
             limited_share: if sender.one_way {

@@ -105,8 +105,8 @@ impl Sender {
     /// New data have brought the flight to `flight`.
     #[inline(always)]
     fn note_flight(&mut self, sent: &Sent, count: u32, flight: f64) {
-        if flight > self.totals.flight_max {
-            self.totals.flight_max = flight;
+        if flight > self.flight_max {
+            self.flight_max = flight;
         }
         self.bound_window(sent);
         self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
