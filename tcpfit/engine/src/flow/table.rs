@@ -33,7 +33,7 @@ const TURNS_NEEDED: u32 = 3;
 const HOSTS: usize = HostNumber::MAX.get() as usize;
 
 /// Connections that are looked for without the index.
-const RECENT: usize = 64;
+const RECENT: usize = 1024;
 
 /// Connections open at once beyond which segments wait for what is known of theirs: of fewer a cache holds enough.
 const MANY: usize = 16384;
