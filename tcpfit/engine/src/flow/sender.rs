@@ -18,7 +18,6 @@ use crate::flow::rtt::Rtt;
 use crate::flow::scoreboard::Scoreboard;
 use crate::flow::sequence::before;
 use crate::rows::{Phase, Sink, Vantage};
-use std::mem::offset_of;
 
 mod ack;
 mod data;
@@ -100,11 +99,15 @@ pub struct Sender {
     pub flight_max: f64,
 }
 
-/// Bytes of a line of a cache.
-const LINE: usize = 64;
-
-const _: () = assert!(offset_of!(Sender, una) % LINE == 0 && offset_of!(Sender, order) % LINE == 0);
-const _: () = assert!(offset_of!(Sender, rounds) % LINE == 0);
+/// Where pointers take eight bytes, these begin a line of a cache.
+#[cfg(target_pointer_width = "64")]
+const _: () = {
+    use std::mem::offset_of;
+    const LINE: usize = 64;
+    assert!(offset_of!(Sender, rounds) % LINE == 0);
+    assert!(offset_of!(Sender, una) % LINE == 0);
+    assert!(offset_of!(Sender, order) % LINE == 0);
+};
 
 /// What duplicate ACKs have shown.
 #[derive(Clone, Debug)]
