@@ -56,6 +56,7 @@ pub struct Sender {
     // what few need
     /// Least time between a segment and its first resend, which is at least a round trip; infinite before one was seen.
     pub least_resend_s: f64,
+    // a line for ACKs, one for all, and what few need, of which there is more behind it
     pub rounds: Rounds,
     pub duplicates: Rare<Duplicates>,
     pub flow: u32,
@@ -88,7 +89,7 @@ pub struct Sender {
     pub sack: bool,
     /// Nothing of the receiver is in the capture: no left edge, no round trip, no flight.
     pub one_way: bool,
-    // another
+    // another line for all
     /// Transmissions so far, in segments.
     pub order: u64,
     /// Mean time from an ACK to what it let go; 0 while none was seen.
