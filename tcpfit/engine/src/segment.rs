@@ -103,6 +103,12 @@ impl Segment {
         self.flags & flag != 0
     }
 
+    /// Address and port of its sender, and of its receiver.
+    #[inline]
+    pub fn ends(&self) -> [(&Address, u16); 2] {
+        [(&self.src, self.sport), (&self.dst, self.dport)]
+    }
+
     pub fn is_v4(&self) -> bool {
         self.src[..12] == V4_MAPPED
     }

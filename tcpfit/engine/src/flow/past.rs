@@ -1,8 +1,7 @@
 //! Connections that were settled, known for as long as their late packets could be taken for a new connection.
 
 use crate::flow::index::Index;
-use crate::flow::listing::Listing;
-use crate::flow::seed::Seed;
+use crate::flow::seed::Hashes;
 use crate::segment::{flags, Segment};
 use std::collections::VecDeque;
 
@@ -31,8 +30,9 @@ pub struct Past {
 }
 
 impl Past {
-    pub fn add(&mut self, listing: &Listing, isns: [Option<u32>; 2], due_ns: i64, seed: &Seed) {
-        for (n, hash) in seed.all(&listing.ends).enumerate() {
+    /// Adds a connection that was known under the hashes.
+    pub fn add(&mut self, hashes: Hashes, isns: [Option<u32>; 2], due_ns: i64) {
+        for (n, hash) in hashes.into_iter().flatten().enumerate() {
             self.index.insert(hash, self.number(self.entries.len()));
             self.entries.push_back(Entry {
                 hash,
@@ -57,13 +57,9 @@ impl Past {
         }
     }
 
-    /// The segment is a late one of a connection that was settled: not the SYN of another between the same ends, which has
-    /// another initial sequence number.
-    pub fn takes(&mut self, segment: &Segment, seed: &Seed) -> bool {
-        if self.entries.is_empty() {
-            return false;
-        }
-        let hash = seed.of(segment);
+    /// The segment, of this hash, is a late one of a connection that was settled: not the SYN of another between the same
+    /// ends, which has another initial sequence number.
+    pub fn takes(&mut self, hash: u64, segment: &Segment) -> bool {
         let place = |number: u32| (number.wrapping_sub(self.first) % NUMBERS) as usize;
         let known = |number| Some(place(number)).filter(|&place| self.entries[place].hash == hash);
         let Some(place) = self.index.find(hash, known) else {
@@ -92,6 +88,8 @@ impl Past {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::flow::listing::Listing;
+    use crate::flow::seed::Seed;
 
     /// The SYN of a connection that the port tells.
     fn syn(port: u16, seq: u32) -> Segment {
@@ -109,44 +107,43 @@ mod tests {
     #[test]
     fn late_packets_are_known_until_they_are_due_and_another_syn_never() {
         let (seed, mut past) = (Seed::default(), Past::default());
+        let takes = |past: &mut Past, segment: &Segment| past.takes(seed.of(segment), segment);
         past.first = NUMBERS - 3; // the numbers begin again among these
         for port in 0..10 {
             let listing = Listing::new(u32::from(port), [None; 2], &syn(port, 7));
-            past.add(&listing, [Some(7), None], i64::from(port) * 10, &seed);
+            past.add(seed.all(&listing.ends), [Some(7), None], i64::from(port) * 10);
         }
         let late = |port| Segment {
             flags: flags::ACK,
             ..syn(port, 99)
         };
-        assert!((0..10).all(|port| past.takes(&late(port), &seed)));
-        assert!(past.takes(&syn(4, 7), &seed), "the same SYN once more");
-        assert!(!past.takes(&late(11), &seed));
+        assert!((0..10).all(|port| takes(&mut past, &late(port))));
+        assert!(takes(&mut past, &syn(4, 7)), "the same SYN once more");
+        assert!(!takes(&mut past, &late(11)));
 
         // another connection: the one before is not known any more
-        assert!(!past.takes(&syn(4, 8), &seed));
-        assert!(!past.takes(&late(4), &seed));
+        assert!(!takes(&mut past, &syn(4, 8)));
+        assert!(!takes(&mut past, &late(4)));
 
         // the same of a connection whose directions come through different tunnels, whichever is asked
         let around = |port, around| Segment { around, ..late(port) };
         for port in [20, 21] {
             let mut listing = Listing::new(u32::from(port), [None; 2], &syn(port, 7));
             listing.ends.arounds[1] = 5;
-            past.add(&listing, [Some(7), None], 90, &seed);
+            past.add(seed.all(&listing.ends), [Some(7), None], 90);
         }
-        assert!([(20, 0), (20, 5), (21, 0), (21, 5)].map(|(port, n)| past.takes(&around(port, n), &seed)) == [true; 4]);
-        assert!(!past.takes(&syn(20, 8), &seed));
+        assert!([(20, 0), (20, 5), (21, 0), (21, 5)].map(|(port, n)| takes(&mut past, &around(port, n))) == [true; 4]);
+        assert!(!takes(&mut past, &syn(20, 8)));
         let another = Segment {
             around: 5,
             ..syn(21, 8)
         };
-        assert!(!past.takes(&another, &seed));
-        assert!(
-            [(20, 0), (20, 5), (21, 0), (21, 5)].map(|(port, n)| past.takes(&around(port, n), &seed)) == [false; 4]
-        );
+        assert!(!takes(&mut past, &another));
+        assert!([(20, 0), (20, 5), (21, 0), (21, 5)].map(|(port, n)| takes(&mut past, &around(port, n))) == [false; 4]);
 
         past.forget(20, 10);
         assert_eq!(40, past.due_ns(), "one more goes because they are too many");
-        let known: Vec<u16> = (0..10).filter(|&port| past.takes(&late(port), &seed)).collect();
+        let known: Vec<u16> = (0..10).filter(|&port| takes(&mut past, &late(port))).collect();
         assert_eq!(vec![5, 6, 7, 8, 9], known);
         past.forget(90, 6);
         assert_eq!(i64::MAX, past.due_ns());

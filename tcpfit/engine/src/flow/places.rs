@@ -62,14 +62,12 @@ impl Places {
         (self.kept.len() - 1) as u32
     }
 
-    /// Takes the connection from there.
-    pub fn free(&mut self, place: u32) -> (Listing, Kept) {
+    /// Takes what is known of the connection from there.
+    pub fn free(&mut self, place: u32) -> Kept {
         self.free.push(place);
         let place = place as usize;
-        (
-            std::mem::replace(&mut self.listings[place], Listing::NONE),
-            std::mem::replace(&mut self.kept[place], Kept::Nothing),
-        )
+        self.listings[place] = Listing::NONE;
+        std::mem::replace(&mut self.kept[place], Kept::Nothing)
     }
 
     /// What is known of the connection there, if that one is followed.

@@ -1,9 +1,12 @@
 //! The hash under which a connection is found.
 
-use crate::flow::listing::{Ends, Name};
-use crate::segment::Segment;
+use crate::flow::listing::Ends;
+use crate::segment::{Address, Segment};
 use foldhash::fast::RandomState;
 use std::hash::BuildHasher;
+
+/// Under which a connection is known: one, or two where its directions came through different tunnels.
+pub type Hashes = [Option<u64>; 2];
 
 /// Hashes the ends of a connection, seeded because captures are untrusted input: a folded multiplication an end, as in
 /// foldhash, and their sum, so that both directions have one hash and nothing asks which it is.
@@ -17,8 +20,9 @@ impl Default for Seed {
 }
 
 impl Seed {
+    /// Of address and port of each end, in any order.
     #[inline]
-    pub fn hash(&self, a: Name, b: Name, around: u32) -> u64 {
+    pub fn hash(&self, [a, b]: [(&Address, u16); 2], around: u32) -> u64 {
         let sum = self
             .end(a)
             .wrapping_add(self.end(b))
@@ -28,26 +32,20 @@ impl Seed {
 
     #[inline]
     pub fn of(&self, segment: &Segment) -> u64 {
-        self.hash(
-            (segment.src, segment.sport),
-            (segment.dst, segment.dport),
-            segment.around,
-        )
-    }
-
-    /// The hashes under which the connection is known: one, or two where its directions came through different tunnels.
-    pub fn all(&self, ends: &Ends) -> impl Iterator<Item = u64> {
-        let ([a, b], [around, alias]) = (ends.names, ends.arounds);
-        let alias = Some(alias).filter(|&alias| alias != around);
-        [Some(around), alias]
-            .map(|around| around.map(|around| self.hash(a, b, around)))
-            .into_iter()
-            .flatten()
+        self.hash(segment.ends(), segment.around)
     }
 
     #[inline]
-    fn end(&self, (address, port): Name) -> u64 {
-        let address = u128::from_ne_bytes(address);
+    pub fn all(&self, ends: &Ends) -> Hashes {
+        let names = ends.names.each_ref().map(|(address, port)| (address, *port));
+        let [around, alias] = ends.arounds;
+        [Some(around), Some(alias).filter(|&alias| alias != around)]
+            .map(|around| around.map(|around| self.hash(names, around)))
+    }
+
+    #[inline]
+    fn end(&self, (address, port): (&Address, u16)) -> u64 {
+        let address = u128::from_ne_bytes(*address);
         let (low, high) = (address as u64, (address >> 64) as u64);
         fold(low ^ self.0[0] ^ u64::from(port) << 48, high ^ self.0[1])
     }

@@ -6,7 +6,7 @@ use crate::flow::listing::{HostNumber, Listing};
 use crate::flow::packed::{Packed, Store};
 use crate::flow::past::Past;
 use crate::flow::places::{Kept, Places};
-use crate::flow::seed::Seed;
+use crate::flow::seed::{Hashes, Seed};
 use crate::flow::spare::Spare;
 use crate::prefetch::prefetch;
 use crate::quality::clock::{Clock, Verdict};
@@ -299,7 +299,7 @@ impl Tracker {
     /// A segment whose time cannot be taken as it is, or waits for others.
     #[cold]
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        let found = self.look_up(segment);
+        let found = self.look_up(self.seed.of(segment), segment);
         let ahead_ns = found.and_then(|(place, end)| self.unpacked(place, sink)?.1.ahead_ns(end, segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
@@ -342,9 +342,10 @@ impl Tracker {
 
     #[inline(never)]
     fn follow_other(&mut self, segment: &Segment, sink: &mut dyn Sink) {
-        let found = self.look_up(segment);
+        let hash = self.seed.of(segment);
+        let found = self.look_up(hash, segment);
         let ordinary = found.filter(|_| !segment.has(flags::SYN));
-        let Some((place, end)) = ordinary.or_else(|| self.find_or_open(found, segment, sink)) else {
+        let Some((place, end)) = ordinary.or_else(|| self.find_or_open(hash, found, segment, sink)) else {
             return; // late, of a connection that is settled
         };
         self.remember(place, segment);
@@ -365,6 +366,7 @@ impl Tracker {
     #[inline(never)]
     fn find_or_open(
         &mut self,
+        hash: u64,
         found: Option<(u32, usize)>,
         segment: &Segment,
         sink: &mut dyn Sink,
@@ -374,16 +376,16 @@ impl Tracker {
                 return found;
             }
             self.settle(place, sink);
-            return Some((self.open(segment), 0));
+            return Some((self.open(hash, segment), 0));
         }
-        if self.past.takes(segment, &self.seed) {
+        if self.past.takes(hash, segment) {
             return None;
         }
         self.other_way(segment, sink).or_else(|| {
             if self.live >= self.max_flows {
                 self.make_room(sink);
             }
-            Some((self.open(segment), 0))
+            Some((self.open(hash, segment), 0))
         })
     }
 
@@ -511,19 +513,12 @@ impl Tracker {
         }
         let waits = |place: u32| Some((place, self.places.lacks(place, segment)?));
         let (place, end) = self.arounds.iter().rev().chain(&[0]).find_map(|&around| {
-            let hash = self
-                .seed
-                .hash((segment.src, segment.sport), (segment.dst, segment.dport), around);
+            let hash = self.seed.hash(segment.ends(), around);
             self.index.find(hash, waits)
         })?;
         self.unpacked(place, sink)?.0.ends.arounds[1] = segment.around;
-        self.enter(place, segment);
-        Some((place, end))
-    }
-
-    /// The table's entry under the segment's name.
-    fn enter(&mut self, place: u32, segment: &Segment) {
         self.index.insert(self.seed.of(segment), place);
+        Some((place, end))
     }
 
     /// Place of the segment's connection, if that had another just before, and the end that sent the segment.
@@ -537,11 +532,10 @@ impl Tracker {
         self.places.at(recent.place, segment)
     }
 
-    /// The same of any connection.
+    /// The same of any connection, by the segment's hash.
     #[inline(never)]
-    fn look_up(&self, segment: &Segment) -> Option<(u32, usize)> {
-        let known = |place| self.places.at(place, segment);
-        self.index.find(self.seed.of(segment), known)
+    fn look_up(&self, hash: u64, segment: &Segment) -> Option<(u32, usize)> {
+        self.index.find(hash, |place| self.places.at(place, segment))
     }
 
     /// The segment's connection seems to be there.
@@ -551,7 +545,7 @@ impl Tracker {
         self.recent[ports as usize % RECENT] = Recent { ports, place };
     }
 
-    fn open(&mut self, segment: &Segment) -> u32 {
+    fn open(&mut self, hash: u64, segment: &Segment) -> u32 {
         if segment.around != 0 {
             self.arounds.retain(|&around| around != segment.around);
             if self.arounds.len() == AROUNDS {
@@ -570,12 +564,13 @@ impl Tracker {
         self.next_connection += 1;
         self.live += 1;
         let place = self.places.add(listing, kept);
-        self.enter(place, segment);
+        self.index.insert(hash, place);
         place
     }
 
-    /// Gives out the connection there, and forgets it; what it was known by, and the initial sequence number of each end.
-    fn settle(&mut self, place: u32, sink: &mut dyn Sink) -> Option<(Listing, [Option<u32>; 2])> {
+    /// Gives out the connection there, and forgets it; the hashes that it was known by, and the initial sequence number of
+    /// each end.
+    fn settle(&mut self, place: u32, sink: &mut dyn Sink) -> Option<(Hashes, [Option<u32>; 2])> {
         let listing = &self.places.listings[place as usize];
         let kept = &mut self.places.kept[place as usize];
         let connection = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink)?;
@@ -588,15 +583,15 @@ impl Tracker {
         }
         connection.finish(listing, &mut self.numbers, sink);
         let isns = connection.isns();
-        let (listing, kept) = self.places.free(place);
-        if let Kept::Live(connection) = kept {
+        let hashes = self.seed.all(&listing.ends);
+        if let Kept::Live(connection) = self.places.free(place) {
             self.numbers.spare.give_connection(connection);
         }
         self.live -= 1;
-        for hash in self.seed.all(&listing.ends) {
+        for hash in hashes.into_iter().flatten() {
             self.index.remove(hash, place);
         }
-        Some((listing, isns))
+        Some((hashes, isns))
     }
 
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
@@ -618,9 +613,8 @@ impl Tracker {
             if self.waiting(first).is_none() {
                 continue;
             }
-            if let Some((listing, isns)) = self.settle(first.place, sink) {
-                let due_ns = first.due_ns + (LINGER_NS - OVER_NS);
-                self.past.add(&listing, isns, due_ns, &self.seed);
+            if let Some((hashes, isns)) = self.settle(first.place, sink) {
+                self.past.add(hashes, isns, first.due_ns + (LINGER_NS - OVER_NS));
             }
         }
         // no more of them are kept than connections are followed
