@@ -14,7 +14,7 @@ use crate::flow::vantage::Position;
 use crate::rows::Sink;
 use crate::segment::{flags, Segment};
 use pool::{Chain, Pool};
-use record::{record, Bytes, Last, Reader};
+use record::{Bytes, Last, Place, Reader};
 
 /// Bytes of records: a connection that is longer is followed as it goes.
 const ROOM: usize = 1024;
@@ -31,6 +31,8 @@ enum Stage {
 /// What packed connections share.
 pub struct Store {
     pool: Pool,
+    /// The last record.
+    record: Place,
     /// Records of the connection that is followed now.
     records: Box<Bytes>,
 }
@@ -39,6 +41,7 @@ impl Default for Store {
     fn default() -> Self {
         Self {
             pool: Pool::default(),
+            record: [0; size_of::<Place>()],
             records: Box::new([0; size_of::<Bytes>()]),
         }
     }
@@ -208,9 +211,8 @@ impl Packed {
             self.flows[end] = Some(numbers.take());
         }
         let since = (since_ns as u64, segment.frame - before.1);
-        let record = record(&mut self.last[end], end, segment, since, shared);
-        let (bytes, length) = record.bytes();
-        store.pool.append(&mut self.records, bytes, length);
+        let length = record::write(&mut store.record, &mut self.last[end], end, segment, since, shared);
+        store.pool.append(&mut self.records, &store.record, length);
     }
 
     /// The first packet after the handshake tells where the capture was taken.

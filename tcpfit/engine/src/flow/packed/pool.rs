@@ -27,6 +27,8 @@ pub struct Chain {
     first: u32,
     last: u32,
     length: u32,
+    /// Bytes in the last chunk.
+    at: u32,
 }
 
 impl Default for Chain {
@@ -35,6 +37,7 @@ impl Default for Chain {
             first: NONE,
             last: NONE,
             length: 0,
+            at: CHUNK as u32,
         }
     }
 }
@@ -72,7 +75,7 @@ impl Pool {
     #[inline]
     pub fn prefetch(&self, chain: &Chain) {
         if chain.last != NONE {
-            prefetch(&self.chunk(chain.last).bytes[chain.len() % CHUNK]);
+            prefetch(&self.chunk(chain.last).bytes[chain.at as usize % CHUNK]);
         }
     }
 
@@ -89,11 +92,12 @@ impl Pool {
     #[inline]
     pub fn append<const N: usize>(&mut self, chain: &mut Chain, bytes: &[u8; N], length: usize) {
         const { assert!(N >= MOSTLY) }
-        let at = chain.len() % CHUNK;
-        if at == 0 {
+        if chain.at as usize == CHUNK {
             self.lengthen(chain);
         }
+        let at = chain.at as usize;
         chain.length += length as u32;
+        chain.at += length as u32;
         let chunk = &mut self.chunk_mut(chain.last).bytes;
         if let (Some(place), true) = (chunk.get_mut(at..at + MOSTLY), length <= MOSTLY) {
             // in a wide move or two: what is behind the first is written over next
@@ -104,6 +108,7 @@ impl Pool {
         chunk[at..][..here.len()].copy_from_slice(here);
         if !next.is_empty() {
             self.lengthen(chain);
+            chain.at = next.len() as u32;
             self.chunk_mut(chain.last).bytes[..next.len()].copy_from_slice(next);
         }
     }
@@ -118,7 +123,7 @@ impl Pool {
         } else {
             self.chunk_mut(chain.last).next = n;
         }
-        chain.last = n;
+        (chain.last, chain.at) = (n, 0);
     }
 
     fn make_room(&mut self) -> u32 {

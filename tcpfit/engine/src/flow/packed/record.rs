@@ -11,7 +11,9 @@ pub const MOST: usize = 2048;
 /// They, and the word that begins at the last.
 pub type Bytes = [u8; MOST + WORD];
 /// More than a record with every field at its widest takes.
-pub const LONGEST: usize = 64;
+const LONGEST: usize = 64;
+/// Where a record is written, and what is written behind it.
+pub type Place = [u8; LONGEST + WORD];
 
 // the first three bytes: bits, and the places of widths of four bits (up to eight bytes) and three (up to four)
 const HEAD: usize = 3;
@@ -83,14 +85,14 @@ pub struct Last {
     pub ip_id: u16,
 }
 
-/// Fields behind one another, each as a word that the next overlaps.
-pub struct Record {
-    bytes: [u8; LONGEST + WORD],
+/// Where a record is written: fields behind one another, each as a word that the next overlaps.
+struct Writer<'a> {
+    bytes: &'a mut Place,
     at: usize,
     head: u32,
 }
 
-impl Record {
+impl Writer<'_> {
     #[inline]
     fn put(&mut self, value: u64, width: usize) {
         self.bytes[self.at % LONGEST..][..WORD].copy_from_slice(&value.to_le_bytes());
@@ -115,20 +117,19 @@ impl Record {
     }
 }
 
-impl Record {
-    /// Its bytes and others behind them, and how many it has.
-    #[inline]
-    pub fn bytes(&self) -> (&[u8; LONGEST + WORD], usize) {
-        (&self.bytes, self.at % LONGEST)
-    }
-}
-
-/// The record of a segment that came `since` (ns, frames) the connection's packet before it. The segment has no SACK blocks,
-/// its options are whole, and its payload is below 65,536 bytes.
+/// Writes the record of a segment that came `since` (ns, frames) the connection's packet before it; how many bytes it has.
+/// The segment has no SACK blocks, its options are whole, and its payload is below 65,536 bytes.
 #[inline]
-pub fn record(last: &mut Last, end: usize, segment: &Segment, since: (u64, u64), shared: bool) -> Record {
-    let mut record = Record {
-        bytes: [0; LONGEST + WORD],
+pub fn write(
+    place: &mut Place,
+    last: &mut Last,
+    end: usize,
+    segment: &Segment,
+    since: (u64, u64),
+    shared: bool,
+) -> usize {
+    let mut record = Writer {
+        bytes: place,
         at: HEAD,
         head: if shared { SHARED } else { 0 } | if end == 0 { 0 } else { END },
     };
@@ -154,10 +155,11 @@ pub fn record(last: &mut Last, end: usize, segment: &Segment, since: (u64, u64),
     if segment.has(flags::SYN) {
         record.put(syn_options(&segment.options), SYN_OPTIONS);
     }
-    record.bytes[..HEAD].copy_from_slice(&record.head.to_le_bytes()[..HEAD]);
+    let Writer { bytes, at, head } = record;
+    bytes[..HEAD].copy_from_slice(&head.to_le_bytes()[..HEAD]);
     last.seq = segment.seq.wrapping_add(segment.seq_len());
     (last.ack, last.kind, last.window) = (segment.ack, kind, segment.window);
-    record
+    at % LONGEST
 }
 
 fn syn_options(options: &Options) -> u64 {
@@ -348,8 +350,9 @@ mod tests {
                     segment.options.sack_permitted = chance(&mut state, 2) > 0;
                 }
                 let shared = chance(&mut state, 2) > 0;
-                let record = record(&mut last[end], end, segment, since, shared);
-                bytes.extend(&record.bytes[..record.at]);
+                let mut place = [0; LONGEST + WORD];
+                let length = write(&mut place, &mut last[end], end, segment, since, shared);
+                bytes.extend(&place[..length]);
                 sent.push((end, *segment, shared));
             }
             let mut records = [0; MOST + WORD];
