@@ -82,7 +82,7 @@ impl Analysis {
                 self.starts_at(packet.time_ns);
             }
             match decoder.decode_into(&packet, &mut segment) {
-                Ok(()) => self.take(&segment),
+                Ok(()) => self.take(&segment, None),
                 Err(skip) => skipped.add(skip),
             }
         }
@@ -126,20 +126,19 @@ impl Analysis {
             let places = &mut places[..segments.len()];
             self.tracker.look_ahead(segments, places);
             for (segment, &mut place) in segments.iter().zip(places) {
-                self.tracker.remember(place, segment);
-                self.push(segment);
+                self.take(segment, Some(place));
             }
         }
     }
 
     /// Takes the capture's next segment.
-    #[inline(never)] // `read` has a copy of its own
     pub fn push(&mut self, segment: &Segment) {
-        self.take(segment);
+        self.take(segment, None);
     }
 
+    /// `near`: where its connection seems to be.
     #[inline(always)]
-    fn take(&mut self, segment: &Segment) {
+    fn take(&mut self, segment: &Segment, near: Option<u32>) {
         if !self.everything {
             let start = *self.start_ns.get_or_insert(segment.time_ns);
             if !self.selection.admits(segment, segment.time_ns.saturating_sub(start)) {
@@ -147,7 +146,7 @@ impl Analysis {
             }
         }
         self.tcp_segments += 1;
-        self.tracker.push(segment, &mut self.rows);
+        self.tracker.push(segment, near, &mut self.rows);
         if let Some(segments) = &mut self.segments {
             segments.push(segment);
         }

@@ -253,11 +253,11 @@ impl Tracker {
         }
     }
 
-    /// Takes the next segment of the capture.
+    /// Takes the next segment of the capture; `near`: where its connection seems to be.
     #[inline(always)]
-    pub fn push(&mut self, segment: &Segment, sink: &mut impl Sink) {
+    pub fn push(&mut self, segment: &Segment, near: Option<u32>, sink: &mut impl Sink) {
         match self.clock.plain_ns(segment.time_ns) {
-            Some(time_ns) if time_ns == segment.time_ns => self.follow(segment, sink),
+            Some(time_ns) if time_ns == segment.time_ns => self.follow(segment, near, sink),
             Some(time_ns) => self.follow_late(&Segment { time_ns, ..*segment }, sink),
             None => self.push_odd(segment, sink),
         }
@@ -270,8 +270,8 @@ impl Tracker {
     }
 
     /// Asks for what the next segments will need: each would wait for its entry in the index, its place, its connection and
-    /// its flow, one after the other. Asked for together, these come at the same time. Where their connections seem to be,
-    /// for `remember` before each is pushed.
+    /// its flow, one after the other. Asked for together, these come at the same time. `places`: where their connections
+    /// seem to be.
     pub fn look_ahead(&self, segments: &[Segment], places: &mut [u32]) {
         let hashes = segments.iter().zip(&mut *places);
         for (segment, hash) in hashes {
@@ -328,13 +328,17 @@ impl Tracker {
         sentences
     }
 
-    /// Most segments are of a connection that had one just before.
+    /// Most segments are of a connection that had one just before, or was looked for ahead.
     #[inline(always)] // all of a common segment's way is in one place
-    fn follow(&mut self, segment: &Segment, sink: &mut impl Sink) {
+    fn follow(&mut self, segment: &Segment, near: Option<u32>, sink: &mut impl Sink) {
         if segment.time_ns >= self.next_due_ns {
             self.on_time(segment.time_ns, sink);
         }
-        match self.find_recent(segment).filter(|_| !segment.has(flags::SYN)) {
+        let found = match near {
+            Some(place) => self.places.at(place, segment),
+            None => self.find_recent(segment),
+        };
+        match found.filter(|_| !segment.has(flags::SYN)) {
             Some((place, end)) => self.push_to(place, end, segment, sink),
             None => self.follow_other(segment, sink),
         }
@@ -358,7 +362,7 @@ impl Tracker {
     /// Follows a segment that has waited.
     #[inline(never)]
     fn follow_late(&mut self, segment: &Segment, sink: &mut impl Sink) {
-        self.follow(segment, sink);
+        self.follow(segment, None, sink);
     }
 
     /// The connection of a SYN, or of a segment whose connection is not there: it may have to be opened. `None` where it was
@@ -538,9 +542,9 @@ impl Tracker {
         self.index.find(hash, |place| self.places.at(place, segment))
     }
 
-    /// The segment's connection seems to be there.
+    /// The segment's connection is there.
     #[inline]
-    pub fn remember(&mut self, place: u32, segment: &Segment) {
+    fn remember(&mut self, place: u32, segment: &Segment) {
         let ports = ports(segment);
         self.recent[ports as usize % RECENT] = Recent { ports, place };
     }

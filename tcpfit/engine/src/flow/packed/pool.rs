@@ -75,7 +75,7 @@ impl Pool {
     #[inline]
     pub fn prefetch(&self, chain: &Chain) {
         if chain.last != NONE {
-            prefetch(&self.chunk(chain.last).bytes[chain.at as usize % CHUNK]);
+            self.chunk(chain.last).bytes.get(chain.at as usize).map(prefetch);
         }
     }
 
