@@ -9,7 +9,7 @@ mod pool;
 mod record;
 
 use crate::flow::connection::{Connection, Numbers};
-use crate::flow::listing::Listing;
+use crate::flow::listing::{Listing, Name};
 use crate::flow::vantage::Position;
 use crate::rows::Sink;
 use crate::segment::{flags, Segment};
@@ -232,14 +232,8 @@ impl Packed {
         numbers: &mut Numbers,
         sink: &mut dyn Sink,
     ) -> Box<Connection> {
-        let [a, b] = listing.ends.names;
-        let ends = [(a, b), (b, a)].map(|((src, sport), (dst, dport))| Segment {
-            src,
-            dst,
-            sport,
-            dport,
-            ..Segment::default()
-        });
+        let [a, b] = &listing.ends.names;
+        let ends = [between(a, b), between(b, a)];
         let mut connection = numbers.spare.connection(Connection::new(self.counts));
         let next = numbers.next_flow;
         let mut begun = [false; 2];
@@ -260,5 +254,17 @@ impl Packed {
         }
         numbers.next_flow = next;
         connection
+    }
+}
+
+/// A segment from one to the other, of which nothing else is known.
+#[inline]
+fn between(from: &Name, to: &Name) -> Segment {
+    Segment {
+        src: from.0,
+        dst: to.0,
+        sport: from.1,
+        dport: to.1,
+        ..Segment::default()
     }
 }
