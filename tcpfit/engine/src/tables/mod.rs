@@ -24,7 +24,7 @@ use kept::Batch;
 use part::{shared, Batches, Made, Part, Recent, Room, PART};
 use write::{Columns, Rows, SegmentColumns};
 
-/// Rows of a batch: large enough that handing one over costs nothing a row.
+/// Segments of a batch: so many that handing one over costs nothing a row.
 const BATCH: usize = 16 << 10;
 
 /// Batches of a piece of the segments, where these are handed out as they come: some 20 MB.

@@ -15,13 +15,12 @@ use super::kept::{Batch, Kept};
 use super::packed::{Pack, Packed};
 use super::runs::{self, Order};
 use super::write::{Columns, Rows};
-use super::BATCH;
 use crate::rows::{EventRow, FlowRow, RoundRow};
 
 /// Flows whose rows become columns together, as soon as the last of them is over.
 pub const PART: usize = 2048;
 
-/// Rows that are stowed together: under a MiB.
+/// Rows that are stowed together, under a MiB, and rows of a batch.
 pub const STOW: usize = 4096;
 
 /// Rows that few parts have.
@@ -352,7 +351,7 @@ impl<R: Stowable> Stowing<R> {
 fn settled<R: Sorted>(rows: &[R], recent: &mut Vec<Made>) -> Vec<Batch> {
     let order = sorted(rows);
     let batches = order
-        .chunks(BATCH)
+        .chunks(STOW)
         .map(|places| narrowed(filled(rows, places).finish(), recent));
     batches.collect()
 }

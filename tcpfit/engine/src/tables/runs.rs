@@ -6,7 +6,6 @@
 use std::ops::Range;
 
 use super::part::{sort, Stowable, STOW};
-use super::BATCH;
 
 /// Rows of a chunk, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -78,12 +77,13 @@ impl Order {
 }
 
 /// The rows in the order of their flows, their places in these, and their keys, equals as they came, batch by batch. Every
-/// chunk is in that order; all but the last have `STOW` rows.
+/// chunk is in that order; all but the last have `STOW` rows. So have the batches: a column of theirs then finds the memory
+/// that a chunk's has left.
 pub fn in_batches<R: Stowable>(chunks: &[R::Columns], rows: usize) -> Vec<Order> {
     let runs = by_flow::<R>(chunks, rows);
     let flows = runs.chunk_by(|(a, _), (b, _)| a == b);
     let order = flows.flat_map(|runs| merged::<R>(chunks, runs.iter().map(|&(_, run)| run)));
-    let (mut batches, mut batch, mut room) = (Vec::new(), Vec::new(), BATCH);
+    let (mut batches, mut batch, mut room) = (Vec::new(), Vec::new(), STOW);
     for mut run in order {
         while run.len() > 0 {
             let (first, others) = run.split(run.end.min(run.begin + room as u32));
@@ -92,7 +92,7 @@ pub fn in_batches<R: Stowable>(chunks: &[R::Columns], rows: usize) -> Vec<Order>
             run = others;
             if room == 0 {
                 batches.push(Order::new(std::mem::take(&mut batch)));
-                room = BATCH;
+                room = STOW;
             }
         }
     }

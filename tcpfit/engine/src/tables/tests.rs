@@ -1,8 +1,9 @@
+use super::part::STOW;
 use super::*;
 use crate::rows::{Kind, Phase, Reason};
 use crate::segment::{Direction, Options, V4_MAPPED};
 use arrow_array::cast::AsArray;
-use arrow_array::types::Float64Type;
+use arrow_array::types::{Float64Type, UInt64Type};
 
 fn segment(frame: u64) -> Segment {
     let mut src = [0; 16];
@@ -114,7 +115,7 @@ fn rows_are_sorted_however_they_were_settled() {
     };
     let forward = tables(&rows);
     let backward = tables(&rows.iter().rev().copied().collect::<Vec<_>>());
-    assert_eq!((3, 40_000), (forward.batches().count(), forward.rows()));
+    assert_eq!((10, 40_000), (forward.batches().count(), forward.rows()));
     assert!(forward.batches().eq(backward.batches()));
 }
 
@@ -181,13 +182,15 @@ fn rows_that_were_stowed_come_back_as_they_went() {
     let columns = |count: u64| {
         let mut collector = Collector::default();
         (0..count).for_each(|n| collector.event(row(n)));
-        let batches: Vec<_> = collector.finish(None, Vec::new()).events.batches().collect();
-        assert_eq!(1, batches.len());
-        batches[0].clone()
+        let table = collector.finish(None, Vec::new()).events;
+        assert_eq!(count as usize, table.rows());
+        table.batches().collect::<Vec<_>>()
     };
-    let (many, few) = (columns(5_000), columns(3_000));
-    assert_eq!(5_000, many.num_rows());
-    assert_eq!(few, many.slice(0, 3_000));
+    let (many, few) = (columns(10_000), columns(3_000));
+    assert_eq!((3, 1), (many.len(), few.len()));
+    assert_eq!(few[0], many[0].slice(0, 3_000));
+    let place = many[1].column_by_name("left").unwrap().as_primitive::<UInt64Type>();
+    assert!(place.values().iter().copied().eq(STOW as u64..2 * STOW as u64));
 }
 
 #[test]
