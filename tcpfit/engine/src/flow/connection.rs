@@ -370,6 +370,7 @@ impl Connection {
     /// The handshake's timer is the sender's too (RFC 6298, 5.7): the flow begins with its expiries.
     fn syn_expiries(&mut self, end: usize, sink: &mut dyn Sink) {
         let repeated = std::mem::take(&mut self.ends[end].repeated_syns);
+        // mostly there are none, and then the flow needs no room for episodes
         let Some(flow) = self.ends[end].direction.as_mut().filter(|_| !repeated.is_empty()) else {
             return;
         };

@@ -233,7 +233,7 @@ impl Packed {
         sink: &mut dyn Sink,
     ) -> Box<Connection> {
         let [a, b] = &listing.ends.names;
-        let ends = [between(a, b), between(b, a)];
+        let ends = [addressed(a, b), addressed(b, a)];
         let mut connection = numbers.spare.connection(Connection::new(self.counts));
         let next = numbers.next_flow;
         let mut begun = [false; 2];
@@ -259,7 +259,7 @@ impl Packed {
 
 /// A segment from one to the other, of which nothing else is known.
 #[inline]
-fn between(from: &Name, to: &Name) -> Segment {
+fn addressed(from: &Name, to: &Name) -> Segment {
     Segment {
         src: from.0,
         dst: to.0,

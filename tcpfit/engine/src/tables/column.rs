@@ -334,8 +334,6 @@ fn enum_field(name: &str, words: &[&str]) -> Field {
 pub struct Texts {
     texts: StringViewBuilder,
     written: Written,
-    /// Those that are written next.
-    near: Vec<Option<Address>>,
 }
 
 /// Bytes of text that are kept together; an address of up to 12 characters needs none of them.
@@ -354,17 +352,15 @@ impl Column<Address> for Texts {
         Self {
             texts: StringViewBuilder::with_capacity(rows).with_fixed_block_size(TEXT_BYTES),
             written: Written::default(),
-            near: Vec::with_capacity(BLOCK),
         }
     }
 
     fn extend<C: Cell<Value = Address>>(&mut self, cells: impl Iterator<Item = C>) {
         // taken out of their rows first: what comes from far comes at the same time
-        self.near.extend(cells.map(Cell::value));
+        let near: Vec<_> = cells.map(Cell::value).collect();
         // packets come in trains of one address
         let (mut last, mut times) = (None, 0);
-        let near = std::mem::take(&mut self.near);
-        for &address in &near {
+        for address in near {
             if address != last && times > 0 {
                 self.append(last, times);
                 times = 0;
@@ -373,8 +369,6 @@ impl Column<Address> for Texts {
             times += 1;
         }
         self.append(last, times);
-        self.near = near;
-        self.near.clear();
     }
 
     fn finish(mut self) -> ArrayRef {

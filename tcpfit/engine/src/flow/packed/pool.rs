@@ -27,7 +27,7 @@ pub struct Chain {
     first: u32,
     last: u32,
     length: u32,
-    /// Bytes in the last chunk.
+    /// Bytes in the last chunk; where there is none, as many as in a full one.
     at: u32,
 }
 
