@@ -7,6 +7,7 @@ pub mod connection;
 pub mod covered;
 pub mod direction;
 pub mod guesses;
+mod hosts;
 mod index;
 pub mod ip_id;
 pub mod listing;

@@ -1,19 +1,18 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
 use crate::flow::connection::{Connection, Numbers};
+use crate::flow::hosts::Hosts;
 use crate::flow::index::Index;
-use crate::flow::listing::{HostNumber, Listing};
+use crate::flow::listing::Listing;
 use crate::flow::packed::{Packed, Store};
 use crate::flow::past::Past;
 use crate::flow::places::{Kept, Places};
 use crate::flow::seed::{Hashes, Seed};
 use crate::flow::spare::Spare;
-use crate::prefetch::prefetch;
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
-use crate::segment::{flags, Address, Segment};
-use foldhash::fast::RandomState;
-use std::collections::{HashMap, VecDeque};
+use crate::segment::{flags, Segment};
+use std::collections::VecDeque;
 
 /// Packets of a closed connection are known as such for so long (RFC 9293's 2 MSL is longer than needed here).
 const LINGER_NS: i64 = 10_000_000_000;
@@ -25,12 +24,6 @@ const IDLE_NS: i64 = 600_000_000_000;
 /// Between two looks for idle connections, in time of the capture; what one has in reserve that was quiet for so long is
 /// given back.
 const SWEEP_NS: i64 = 60_000_000_000;
-/// A counter went on if at most so many packets lie between two that were seen.
-const NEXT: u16 = 8;
-/// Turns at which a counter must have gone on: by chance once in 8,000 each.
-const TURNS_NEEDED: u32 = 3;
-/// Hosts remembered as being, or not being, the capturing one.
-const HOSTS: usize = HostNumber::MAX.get() as usize;
 
 /// Connections that are looked for without the index.
 const RECENT: usize = 1024;
@@ -45,6 +38,12 @@ pub const PACKED_FROM: usize = 2048;
 pub const MAX_FLOWS: usize = 1 << 18;
 /// Of these so many parts are settled at a time when there is no room.
 const ROOM: usize = 4;
+
+/// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
+const AROUNDS: usize = 8;
+
+/// No connection's place.
+const NONE: u32 = u32::MAX;
 
 /// What the user can override.
 #[derive(Clone, Copy, Debug)]
@@ -64,56 +63,6 @@ impl Default for Settings {
             max_flows: MAX_FLOWS,
             packed_from: PACKED_FROM,
         }
-    }
-}
-
-/// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
-const AROUNDS: usize = 8;
-
-/// What connections have shown of a host.
-#[derive(Clone, Copy, Debug)]
-struct Host {
-    /// Connections at whose end the capture was taken.
-    local: u32,
-    /// Connections whose identifications counted their packets.
-    counts: u32,
-    /// Last packet with an identification: its connection, `NONE` before the first, and the identification.
-    last: u32,
-    last_id: u16,
-    /// Times another connection sent the next packet, and those at which it went on counting.
-    turns: u32,
-    continued: u32,
-}
-
-/// No connection's number, and no place.
-const NONE: u32 = u32::MAX;
-
-impl Default for Host {
-    fn default() -> Self {
-        Self {
-            local: 0,
-            counts: 0,
-            last: NONE,
-            last_id: 0,
-            turns: 0,
-            continued: 0,
-        }
-    }
-}
-
-impl Host {
-    /// Looks whether one counter serves several connections of the host. True once it is sure.
-    #[inline]
-    fn shares_counter(&mut self, connection: u32, id: u16) -> bool {
-        if self.last != connection {
-            if self.last != NONE {
-                self.turns = self.turns.saturating_add(1);
-                self.continued += u32::from((1..=NEXT).contains(&id.wrapping_sub(self.last_id)));
-            }
-            self.last = connection;
-        }
-        self.last_id = id;
-        self.continued >= TURNS_NEEDED && self.continued * 2 > self.turns
     }
 }
 
@@ -161,60 +110,6 @@ struct Closing {
 struct Recent {
     ports: u32,
     place: u32,
-}
-
-/// What is known of hosts, by address; connections keep the numbers of theirs.
-#[derive(Default)]
-struct Hosts {
-    index: HashMap<Address, HostNumber, RandomState>,
-    /// By number.
-    list: Vec<Host>,
-}
-
-impl Hosts {
-    /// Number of the host, a new one if need be; `None` where the table is full.
-    fn number(&mut self, address: Address) -> Option<HostNumber> {
-        if let Some(&number) = self.index.get(&address) {
-            return Some(number);
-        }
-        if self.list.len() > HOSTS {
-            return None;
-        }
-        if self.list.is_empty() {
-            self.list.push(Host::default()); // no host has number 0
-        }
-        let number = HostNumber::new(self.list.len() as u16)?;
-        self.list.push(Host::default());
-        self.index.insert(address, number);
-        Some(number)
-    }
-
-    /// Asks for what is known of the connection's hosts.
-    #[inline]
-    fn prefetch(&self, listing: &Listing) {
-        for host in listing.hosts.into_iter().flatten() {
-            prefetch(&self.list[usize::from(host.get())]);
-        }
-    }
-
-    #[inline]
-    fn of(&mut self, number: HostNumber) -> &mut Host {
-        &mut self.list[usize::from(number.get())]
-    }
-
-    /// Looks at a packet of the connection whether one counter serves several connections of the host that sent it.
-    #[inline]
-    fn shares_counter(&mut self, listing: &Listing, end: usize, segment: &Segment) -> bool {
-        let id = segment.ip_id.unwrap_or(0);
-        match listing.hosts[end] {
-            Some(host) if id != 0 => self.of(host).shares_counter(listing.number, id),
-            _ => false,
-        }
-    }
-
-    fn get(&self, address: &Address) -> Option<&Host> {
-        self.list.get(usize::from(self.index.get(address)?.get()))
-    }
 }
 
 impl Default for Tracker {
@@ -403,9 +298,7 @@ impl Tracker {
         let listing = &mut self.places.listings[place as usize];
         listing.last_ns = segment.time_ns; // the clock lets no time go back
         if connection.needs_hint() && !segment.has(flags::SYN) {
-            let hosts = &self.hosts;
-            let is_local = |address: &Address| hosts.get(address).is_some_and(|host| host.local > 0);
-            connection.hint(listing.ends.names.map(|(address, _)| is_local(&address)));
+            connection.hint(self.hosts.are_local(listing.hosts));
         }
         if self.hosts.shares_counter(listing, end, segment) {
             connection.share_counter(end);
@@ -494,9 +387,7 @@ impl Tracker {
             _ => return,
         };
         if !std::mem::replace(&mut listing.lingers, true) {
-            if let Some(host) = local.and_then(|end| listing.hosts[end]) {
-                self.hosts.of(host).local += 1;
-            }
+            self.hosts.learn_local(listing, local);
         }
         listing.ends_soon = over;
         let (queue, due_ns) = if over {
@@ -557,8 +448,8 @@ impl Tracker {
             }
             self.arounds.push(segment.around);
         }
-        let hosts = [self.hosts.number(segment.src), self.hosts.number(segment.dst)];
-        let counts = hosts.map(|host| host.is_some_and(|number| self.hosts.of(number).counts > 1));
+        let hosts = self.hosts.numbers(segment);
+        let counts = self.hosts.count(hosts);
         let listing = Listing::new(self.next_connection, hosts, segment);
         let kept = if self.live >= self.packed_from && Packed::begins_with(segment) {
             Kept::Packed(self.numbers.spare.packed(Packed::new(segment, counts)))
@@ -579,11 +470,8 @@ impl Tracker {
         let kept = &mut self.places.kept[place as usize];
         let connection = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink)?;
         if listing.lingers {
-            for (end, host) in listing.hosts.into_iter().enumerate() {
-                if let Some(host) = host {
-                    self.hosts.of(host).counts += u32::from(connection.counts(end));
-                }
-            }
+            self.hosts
+                .learn_counts(listing, [0, 1].map(|end| connection.counts(end)));
         }
         connection.finish(listing, &mut self.numbers, sink);
         let isns = connection.isns();

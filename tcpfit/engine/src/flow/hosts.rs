@@ -1,0 +1,151 @@
+//! What connections have shown of hosts: where the capture was taken, and which host counts its packets, and how.
+
+use crate::flow::listing::{HostNumber, Listing};
+use crate::prefetch::prefetch;
+use crate::segment::{Address, Segment};
+use foldhash::fast::RandomState;
+use std::collections::HashMap;
+
+/// A counter went on if at most so many packets lie between two that were seen.
+const NEXT: u16 = 8;
+/// Turns at which a counter must have gone on: by chance once in 8,000 each.
+const TURNS_NEEDED: u32 = 3;
+/// Hosts of which something is remembered.
+const HOSTS: usize = HostNumber::MAX.get() as usize;
+
+/// No connection's number.
+const NONE: u32 = u32::MAX;
+
+/// What connections have shown of a host.
+#[derive(Clone, Copy, Debug)]
+struct Host {
+    /// Connections at whose end the capture was taken.
+    local: u32,
+    /// Connections whose identifications counted their packets.
+    counts: u32,
+    /// Last packet with an identification: its connection, `NONE` before the first, and the identification.
+    last: u32,
+    last_id: u16,
+    /// Times another connection sent the next packet, and those at which it went on counting.
+    turns: u32,
+    continued: u32,
+}
+
+impl Default for Host {
+    fn default() -> Self {
+        Self {
+            local: 0,
+            counts: 0,
+            last: NONE,
+            last_id: 0,
+            turns: 0,
+            continued: 0,
+        }
+    }
+}
+
+impl Host {
+    /// Looks whether one counter serves several connections of the host. True once it is sure.
+    #[inline]
+    fn shares_counter(&mut self, connection: u32, id: u16) -> bool {
+        if self.last != connection {
+            if self.last != NONE {
+                self.turns = self.turns.saturating_add(1);
+                self.continued += u32::from((1..=NEXT).contains(&id.wrapping_sub(self.last_id)));
+            }
+            self.last = connection;
+        }
+        self.last_id = id;
+        self.continued >= TURNS_NEEDED && self.continued * 2 > self.turns
+    }
+}
+
+/// What is known of hosts, by address; connections keep the numbers of theirs.
+#[derive(Default)]
+pub struct Hosts {
+    index: HashMap<Address, HostNumber, RandomState>,
+    /// By number.
+    list: Vec<Host>,
+}
+
+impl Hosts {
+    /// Numbers of the hosts that the segment is from and for, new ones if need be; `None` where the table is full.
+    #[inline]
+    pub fn numbers(&mut self, segment: &Segment) -> [Option<HostNumber>; 2] {
+        [self.number(segment.src), self.number(segment.dst)]
+    }
+
+    fn number(&mut self, address: Address) -> Option<HostNumber> {
+        if let Some(&number) = self.index.get(&address) {
+            return Some(number);
+        }
+        if self.list.len() > HOSTS {
+            return None;
+        }
+        if self.list.is_empty() {
+            self.list.push(Host::default()); // no host has number 0
+        }
+        let number = HostNumber::new(self.list.len() as u16)?;
+        self.list.push(Host::default());
+        self.index.insert(address, number);
+        Some(number)
+    }
+
+    /// Asks for what is known of the connection's hosts.
+    #[inline]
+    pub fn prefetch(&self, listing: &Listing) {
+        for host in listing.hosts.into_iter().flatten() {
+            prefetch(&self.list[usize::from(host.get())]);
+        }
+    }
+
+    #[inline]
+    fn of(&mut self, number: HostNumber) -> &mut Host {
+        &mut self.list[usize::from(number.get())]
+    }
+
+    #[inline]
+    fn are(&self, numbers: [Option<HostNumber>; 2], what: impl Fn(&Host) -> bool) -> [bool; 2] {
+        numbers.map(|number| number.is_some_and(|number| what(&self.list[usize::from(number.get())])))
+    }
+
+    /// Which of the hosts the capture was taken at, as other connections showed.
+    #[inline]
+    pub fn are_local(&self, numbers: [Option<HostNumber>; 2]) -> [bool; 2] {
+        self.are(numbers, |host| host.local > 0)
+    }
+
+    /// Which of the hosts count their packets, as other connections showed: more than one, or it could be chance.
+    #[inline]
+    pub fn count(&self, numbers: [Option<HostNumber>; 2]) -> [bool; 2] {
+        self.are(numbers, |host| host.counts > 1)
+    }
+
+    /// Looks at a packet of the connection whether one counter serves several connections of the host that sent it.
+    #[inline]
+    pub fn shares_counter(&mut self, listing: &Listing, end: usize, segment: &Segment) -> bool {
+        let id = segment.ip_id.unwrap_or(0);
+        match listing.hosts[end] {
+            Some(host) if id != 0 => self.of(host).shares_counter(listing.number, id),
+            _ => false,
+        }
+    }
+
+    /// The capture was taken at this end of the connection, if it is known.
+    #[inline]
+    pub fn learn_local(&mut self, listing: &Listing, end: Option<usize>) {
+        if let Some(host) = end.and_then(|end| listing.hosts[end]) {
+            self.of(host).local += 1;
+        }
+    }
+
+    /// Which ends' identifications counted the connection's packets.
+    #[inline]
+    pub fn learn_counts(&mut self, listing: &Listing, counts: [bool; 2]) {
+        for (host, counts) in listing.hosts.into_iter().zip(counts) {
+            if let Some(host) = host {
+                self.of(host).counts += u32::from(counts);
+            }
+        }
+    }
+}
