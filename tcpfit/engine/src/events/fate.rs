@@ -311,12 +311,14 @@ impl Fates {
             if !t.seen() {
                 continue;
             }
-            let echoes_older = t.tsval != 0 && ack.tsecr.is_some_and(|echo| before(echo, t.tsval));
-            if k > 0 && head && unit.sacked_ns == 0 && echoes_older {
+            // what fills a hole is echoed (RFC 7323, 4.3): data above it are not
+            let echo = ack.tsecr.filter(|_| t.tsval != 0 && k > 0 && head && unit.sacked_ns == 0);
+            if echo.is_some_and(|echo| before(echo, t.tsval)) {
                 reason = Reason::Eifel;
                 break;
             }
-            if k > 0 && delivered_ns - t.time_ns < least_ns {
+            // a flow's least round trip so far may be longer than its path's
+            if k > 0 && delivered_ns - t.time_ns < least_ns && echo != Some(t.tsval) {
                 reason = Reason::TooEarly;
                 break;
             }
