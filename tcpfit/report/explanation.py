@@ -88,8 +88,8 @@ RULES = {
     ),
     "rto": Rule(
         "These were the first bytes outstanding, since the timer was last started as much time had passed as a "
-        "retransmission timer takes, and no ACK let them go: none had just come, or more duplicates than a fast "
-        "retransmit waits for.",
+        "retransmission timer takes, and no ACK let them go: none had just come, it had let new data go already, or it "
+        "was one of more duplicates than a fast retransmit waits for.",
         "RFC 6298, 5.3 to 5.6",
         (
             ("a tail loss probe (tlp)", "the last bytes sent, repeated once after about two round trips, with SACK"),

@@ -245,6 +245,11 @@ impl Sender {
         reason
     }
 
+    /// New data were sent since the last ACK.
+    fn has_sent_new(&self) -> bool {
+        self.board.units.back().is_some_and(|u| u.time_ns > self.last_ack_ns)
+    }
+
     /// The timer as it is replayed, or as short as this host was seen to let it run.
     fn shortest_timer_s(&self) -> f64 {
         let seen_s = self.episodes.timer_s;
@@ -297,7 +302,8 @@ impl Sender {
         // hosts that have seen reordering wait for more than three; the timer runs on meanwhile (RFC 6298, 5.3). At the
         // sender the host's own promptness tells, elsewhere only the time since the third is sure
         let passed_over = match self.vantage {
-            Vantage::Sender => !self.is_prompt(q.since_ack_s),
+            // what an ACK asks for is sent before the new data that it lets go
+            Vantage::Sender => !self.is_prompt(q.since_ack_s) || self.has_sent_new(),
             _ => (q.time_ns - self.duplicates.third_ns) as f64 / 1e9 >= SHORTEST_TIMER_S,
         };
         if q.head && full_timer && self.duplicate_acks > 2 * DUPTHRESH && passed_over {
