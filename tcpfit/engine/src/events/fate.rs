@@ -27,7 +27,7 @@ const LEAST_ROUND_TRIP: f64 = 0.998;
 const WAIT_ROUND_TRIPS: f64 = 2.0;
 /// How long a path holds a packet back at most for it still to be known when it comes.
 const WAIT_LATE_NS: i64 = 1_000_000_000;
-/// Duplicates reported of data sent once that show a path which makes copies.
+/// Duplicates reported of data sent once, or duplicate ACKs that nothing else explains, that show a path which makes copies.
 const PATH_COPIES: u32 = 2;
 /// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.
 const PIECES: usize = 64;
@@ -127,7 +127,7 @@ pub struct Fates {
     pub lost_upstream: u64,
     /// Losses that could also be late arrivals: only time told, and their bytes came once more.
     pub doubtful: u64,
-    /// Of the losses, those that only a resend speaks for, no ACK having been seen.
+    /// Of the losses, those that only a resend speaks for: no ACK was seen, or those that were say no more.
     pub unproven: u64,
     pub spurious: u64,
     pub missing: u64,
@@ -219,6 +219,11 @@ impl Fates {
         self.path_copies += u32::from(!resent);
     }
 
+    /// Without SACK: a duplicate ACK answered a copy that the path had made.
+    pub fn on_path_copy(&mut self) {
+        self.path_copies = self.path_copies.saturating_add(1);
+    }
+
     fn expect_answer(&mut self, time_ns: i64, counts: bool) {
         if self.to_answer.len() >= PIECES {
             self.to_answer.pop_front();
@@ -264,7 +269,8 @@ impl Fates {
     }
 
     /// A stretch of resends is over; `needless` duplicate ACKs answered copies of data that had arrived. Resends judged
-    /// needed beyond what that leaves were not. Which ones, nothing shows: the earliest are taken, at low confidence.
+    /// needed beyond what that leaves were not. Which ones, nothing shows: the earliest are taken, at low confidence. Where
+    /// the path makes copies, these may have been answered: then there may be as many losses less.
     pub fn close_epoch(&mut self, needless: u32, smss: u32) {
         let epoch = self.epoch;
         self.epoch += 1;
@@ -279,16 +285,22 @@ impl Fates {
             let beyond = w.filler.map_or(0, |f| w.unit.copies.len() - 1 - f);
             left -= (beyond as u32 * size(w)) as i64;
         }
+        let (path_copies, mut unproven) = (self.path_copies >= PATH_COPIES, 0);
         // what was acknowledged together with data below it may have been there before; the lowest filled the hole
         for head in [false, true] {
             for w in self.waiting.range_mut(first..).filter(mine).filter(|w| w.head == head) {
                 while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
+                    left -= i64::from(size(w));
+                    if path_copies {
+                        unproven += u64::from(size(w));
+                        break;
+                    }
                     w.filler = Some(filler - 1);
                     w.filler_reason = Reason::AckJump;
-                    left -= i64::from(size(w));
                 }
             }
         }
+        self.unproven += unproven;
     }
 
     /// A unit that was resent or never seen is acknowledged. `filler_of_head` is the order of the transmission that
@@ -312,7 +324,9 @@ impl Fates {
                 continue;
             }
             // what fills a hole is echoed (RFC 7323, 4.3): data above it are not
-            let echo = ack.tsecr.filter(|_| t.tsval != 0 && k > 0 && head && unit.sacked_ns == 0);
+            let echo = ack
+                .tsecr
+                .filter(|_| t.tsval != 0 && k > 0 && head && unit.sacked_ns == 0);
             if echo.is_some_and(|echo| before(echo, t.tsval)) {
                 reason = Reason::Eifel;
                 break;

@@ -50,6 +50,9 @@ pub struct Reordering {
     pending: Vec<Seen>,
     /// When the first of these was sent, or some time before.
     pending_ns: i64,
+    /// At the sender, without SACK: late segments that may as well have been in order, until an ACK jumps over the data that
+    /// had brought the duplicate ACKs.
+    unexplained: Vec<Seen>,
     /// At the sender: segments that were sent again and came after later ones, whichever copy it was.
     suspects: Vec<Seen>,
     pub events: u64,
@@ -90,6 +93,7 @@ impl Reordering {
             open: None,
             pending: Vec::new(),
             pending_ns: i64::MAX,
+            unexplained: Vec::new(),
             suspects: Vec::new(),
             events: 0,
             segments: 0,
@@ -106,7 +110,24 @@ impl Reordering {
     /// Some late segment sent before `known_ns` waits.
     #[inline]
     pub fn is_due(&self, known_ns: i64) -> bool {
-        self.pending_ns < known_ns
+        self.pending_ns < self.up_to(known_ns)
+    }
+
+    /// They are given out in the order of sending, so none that was sent after one that may still become late.
+    fn up_to(&self, known_ns: i64) -> i64 {
+        known_ns.min(self.unexplained.first().map_or(i64::MAX, |seen| seen.sent_ns))
+    }
+
+    /// Some duplicate ACKs were brought by data that came out of order.
+    pub fn explain(&mut self) {
+        for seen in std::mem::take(&mut self.unexplained) {
+            self.wait(seen);
+        }
+    }
+
+    /// None of them was.
+    pub fn forget_unexplained(&mut self) {
+        self.unexplained.clear();
     }
 
     fn wait(&mut self, seen: Seen) {
@@ -188,7 +209,7 @@ impl Sender {
         }
         let again = self.board.resends(unit).first().map(|resend| resend.cause);
         let listed = match again {
-            None => self.reordering.pending.len(),
+            None => self.reordering.pending.len() + self.reordering.unexplained.len(),
             Some(_) => self.reordering.suspects.len(),
         };
         if listed >= PENDING {
@@ -224,6 +245,7 @@ impl Sender {
             flight: self.flight(),
         };
         match again {
+            None if confidence < AMBIGUOUS => self.reordering.unexplained.push(seen),
             None => self.reordering.wait(seen),
             Some(_) => self.reordering.suspects.push(seen),
         }
@@ -273,6 +295,7 @@ impl Sender {
     /// Gives out the late segments sent before `known_ns`, in the order in which they were sent.
     #[inline(never)]
     pub fn settle_reordering(&mut self, known_ns: i64, sink: &mut dyn Sink) {
+        let known_ns = self.reordering.up_to(known_ns);
         for original in self.fates.originals.drain(..) {
             let suspects = &mut self.reordering.suspects;
             let same = |s: &Seen| (s.late.order, s.late.left) == (original.order, original.left);

@@ -18,6 +18,7 @@ use crate::flow::rtt::Rtt;
 use crate::flow::scoreboard::Scoreboard;
 use crate::flow::sequence::before;
 use crate::rows::{Phase, Sink, Vantage};
+use std::collections::VecDeque;
 
 mod ack;
 mod data;
@@ -124,6 +125,9 @@ pub struct Duplicates {
     /// Highest byte sent at the last unexplained one: nothing above it was held then.
     held_to: u64,
     pub held_ns: i64,
+    /// Without SACK: of the unexplained ones, those that nothing sent again can have brought. Each stands as the highest
+    /// byte sent by then.
+    lone: VecDeque<u64>,
 }
 
 impl Blank for Duplicates {
@@ -134,6 +138,7 @@ impl Blank for Duplicates {
         third_ns: i64::MIN / 2,
         held_to: 0,
         held_ns: i64::MIN / 2,
+        lone: VecDeque::new(),
     };
 
     fn new(_flow: u32) -> Self {
@@ -327,6 +332,9 @@ impl Sender {
         self.catch_up();
         self.close_episode(self.last_sent_ns.max(self.last_ack_ns), false, sink);
         let old = self.unexplained_acks.saturating_sub(self.duplicate_acks);
+        if let Some(reordering) = self.reordering.changed() {
+            reordering.forget_unexplained();
+        }
         if let Some(fates) = self.fates.changed() {
             fates.close_epoch(if self.sack { 0 } else { old }, self.smss);
         }

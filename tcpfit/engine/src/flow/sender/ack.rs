@@ -2,7 +2,7 @@
 
 use super::{Sender, LOOKED_AT};
 use crate::events::cause::DUPTHRESH;
-use crate::events::fate::{least_ns, Fates};
+use crate::events::fate::least_ns;
 use crate::events::marks::{Echo, State};
 use crate::flow::scoreboard::Unit;
 use crate::flow::sequence::before;
@@ -10,6 +10,8 @@ use crate::rows::{Phase, Sink, Vantage};
 
 /// Segments below the advertised window at which it was not what held the sender.
 const WINDOW_ROOM: u64 = 3;
+/// Unexplained duplicate ACKs that are remembered.
+const LONE: usize = 64;
 /// Round trips after the last resend until answers to needless copies have come.
 const EPOCH_ROUND_TRIPS: f64 = 1.5;
 
@@ -129,7 +131,7 @@ impl Sender {
                 }
             }
             if !self.sack {
-                self.count_unexplained(ack);
+                self.count_unexplained(ack, outstanding && same_window);
             }
         }
         self.end_ack(ack.time_ns, ack.window);
@@ -137,7 +139,7 @@ impl Sender {
 
     /// Without SACK: an ACK that moves nothing came because of data above a hole, unless it answers a copy.
     #[inline(never)]
-    fn count_unexplained(&mut self, ack: &Ack) {
+    fn count_unexplained(&mut self, ack: &Ack, duplicate: bool) {
         // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
         if ack.window > self.window.map(|w| 2 * w) {
             return;
@@ -146,6 +148,10 @@ impl Sender {
             return;
         }
         self.unexplained_acks += 1;
+        if duplicate && !self.fates.epoch_open() && self.duplicates.lone.len() < LONE {
+            let nxt = self.nxt;
+            self.duplicates.lone.push_back(nxt);
+        }
         self.duplicates.held_to = self.nxt;
         self.duplicates.held_ns = ack.time_ns;
     }
@@ -161,8 +167,8 @@ impl Sender {
 
     #[inline(always)]
     fn end_ack(&mut self, time_ns: i64, window: Option<u32>) {
-        if !self.sack && self.fates.get().is_some_and(Fates::epoch_open) {
-            self.close_epoch(time_ns);
+        if !self.sack && self.duplicates.get().is_some() {
+            self.close_unexplained(time_ns);
         }
         self.window = window;
         self.last_ack_ns = time_ns;
@@ -355,7 +361,9 @@ impl Sender {
             }
         }
         // one segment filled the hole, each of the others it released had brought a duplicate ACK
-        self.unexplained_acks = held;
+        if held < self.unexplained_acks {
+            self.explain(held);
+        }
         if taken.resent {
             (None, taken.echoed)
         } else {
@@ -367,6 +375,43 @@ impl Sender {
     fn restart_timer(&mut self) {
         if let Some(episodes) = self.episodes.changed() {
             episodes.doublings = 0;
+        }
+    }
+
+    /// Without SACK: what is left of duplicate ACKs when data that brought them cannot be held any longer.
+    #[inline(never)]
+    fn close_unexplained(&mut self, now_ns: i64) {
+        while self.duplicates.lone.front().is_some_and(|&nxt| nxt <= self.una) {
+            // no ACK has jumped over what would have been held: the path made a copy
+            self.duplicates.lone.pop_front();
+            self.unexplained_acks = self.unexplained_acks.saturating_sub(1);
+            self.fates.on_path_copy();
+        }
+        if self.fates.epoch_open() {
+            self.close_epoch(now_ns);
+        } else if self.una >= self.duplicates.held_to {
+            self.unexplained_acks = 0;
+        }
+        if self.unexplained_acks == 0 {
+            self.end_unexplained();
+        }
+    }
+
+    /// An ACK has released data that had brought all but `left` of the unexplained duplicate ACKs.
+    fn explain(&mut self, left: u32) {
+        let explained = (self.unexplained_acks - left) as usize;
+        self.unexplained_acks = left;
+        let lone = &mut self.duplicates.lone;
+        lone.drain(..explained.min(lone.len()));
+        if let Some(reordering) = self.reordering.changed() {
+            reordering.explain();
+        }
+    }
+
+    fn end_unexplained(&mut self) {
+        self.duplicates.lone.clear();
+        if let Some(reordering) = self.reordering.changed() {
+            reordering.forget_unexplained();
         }
     }
 
