@@ -19,7 +19,12 @@ _OF_EVENTS = {column.name: column for column in EVENTS}
 
 EPISODES = (
     Column("flow", U32, "", "number of the flow"),
-    Column("start_ns", I64, "ns", "first resend of the recovery, or expiry of the timer"),
+    Column(
+        "start_ns",
+        I64,
+        "ns",
+        "first resend of the recovery, or end of the one before that left a hole; expiry of the timer",
+    ),
     Column("end_ns", I64, "ns", _OF_EVENTS["end_ns"].meaning),
     Column("kind", _OF_EVENTS["kind"].dtype, "", "recovery or timeout"),
     Column("reason", _OF_EVENTS["reason"].dtype, "", "the rule that says so"),

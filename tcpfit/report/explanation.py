@@ -78,7 +78,8 @@ RULES = {
         ),
     ),
     "recovery": Rule(
-        "A recovery was under way, and these bytes were a further hole in it that had not been sent again yet.",
+        "A recovery was under way, and these bytes were a further hole in it that had not been sent again yet. Where "
+        "they are still missing at its end, they begin the next one.",
         "RFC 6675, 5",
         (
             ("the resend of a lost resend (lost-retransmission)", "an earlier resend of the bytes in this recovery"),

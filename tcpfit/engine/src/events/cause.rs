@@ -18,7 +18,7 @@
 use crate::events::fate::least_ns;
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Transmission, Unit};
-use crate::flow::sender::{Ack, Sender, Sent};
+use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 
@@ -497,8 +497,46 @@ impl Sender {
     /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).
     pub fn on_advance(&mut self, time_ns: i64, sink: &mut dyn Sink) {
         if self.phase != Phase::Open && self.una >= self.episodes.recover {
+            let found = self.hole().filter(|_| self.phase == Phase::Recovery);
             self.close_episode(time_ns, false, sink);
+            if let Some(hole) = found {
+                self.recover_again(time_ns, hole);
+            }
         }
+    }
+
+    /// With SACK: where the lowest range above the left edge begins that was sent again and has not come.
+    fn hole(&mut self) -> Option<u64> {
+        let (una, nxt, mut found) = (self.una, self.nxt, None);
+        if self.sack {
+            self.board.resent(una, nxt, LOOKED_AT, |unit, _| {
+                found = found.or((unit.sacked_ns == 0).then_some(unit.left));
+            });
+        }
+        found
+    }
+
+    /// Data sent during a recovery were lost and sent again, and are still missing at its end: the loss that they show
+    /// begins another (RFC 6675, 5).
+    fn recover_again(&mut self, time_ns: i64, hole: u64) {
+        let copies = self.board.copies(hole);
+        let (earlier, last) = copies.fold((0, 0), |(_, earlier), copy| (earlier, copy.frame));
+        self.phase = Phase::Recovery;
+        self.episodes.recover = self.nxt;
+        self.episodes.recoveries += 1;
+        self.episodes.opened = Some(Box::new(EventRow {
+            flow: self.flow,
+            time_ns,
+            kind: Kind::Recovery,
+            reason: Reason::Recovery,
+            left: offset(hole),
+            frame: frame(last),
+            cause_frame: frame(earlier),
+            flight: self.flight(),
+            phase: Phase::Recovery,
+            confidence: 0.8,
+            ..EventRow::NONE
+        }));
     }
 
     /// The ACK shows that the original had arrived: a sender with timestamps takes its reduction back (RFC 3522).
