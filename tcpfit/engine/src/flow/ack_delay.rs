@@ -50,6 +50,11 @@ impl Answer {
     fn resend(&self) -> bool {
         self.data && self.left < self.nxt
     }
+
+    /// It is not a late first copy.
+    pub fn is_sure_resend(&self) -> bool {
+        self.resend() && self.newest
+    }
 }
 
 /// The receiver's left edge as it leaves the capture point.
@@ -135,7 +140,7 @@ impl AckDelay {
 
     /// Without timestamps: a resend shows how long the ACK that asked for it took.
     pub fn on_resend(&mut self, answer: &Answer) {
-        if answer.tsecr.is_some() || !answer.resend() || !answer.newest || self.way_ns == 0 {
+        if answer.tsecr.is_some() || !answer.is_sure_resend() || self.way_ns == 0 {
             return;
         }
         let mut edges = std::iter::once(&self.edge).chain(self.earlier.iter().rev());
@@ -187,6 +192,20 @@ impl AckDelay {
             // the timer or the application let it go
             ack.time_ns = due_ns.min(answer.time_ns);
         }
+        Some(ack)
+    }
+
+    /// Next ACK that the sender can have had on the shortest way, when one after those it is thought to have had asked for
+    /// `answer`.
+    pub fn next_possible(&mut self, answer: &Answer) -> Option<Ack> {
+        let front = self.queue.front()?;
+        let took_ns = answer.time_ns - front.ack.time_ns;
+        if took_ns < self.least_ns {
+            return None;
+        }
+        self.way_ns = self.way_ns.min(took_ns);
+        let mut ack = self.queue.pop_front()?.ack;
+        ack.time_ns = answer.time_ns;
         Some(ack)
     }
 

@@ -324,7 +324,7 @@ impl Arrivals {
     }
 
     #[inline]
-    fn sent(passing: &Passing) -> Sent {
+    pub fn sent(passing: &Passing) -> Sent {
         Sent {
             left: passing.left,
             right: passing.right,

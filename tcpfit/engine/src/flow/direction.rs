@@ -406,6 +406,21 @@ impl Flow {
             self.sender.on_late_ack(&ack, sink);
             answer.nxt = self.sender.nxt;
         }
+        if answer.is_sure_resend() && answer.tsecr.is_none() {
+            self.deliver_asking_acks(&answer, segment, sink);
+        }
+    }
+
+    /// Without timestamps: an ACK that asked for a resend has arrived, however long the way was before.
+    #[inline(never)]
+    fn deliver_asking_acks(&mut self, answer: &Answer, segment: &Segment, sink: &mut dyn Sink) {
+        let sent = Arrivals::sent(&Passing::new(answer.left, segment));
+        while self.sender.nothing_asked_for(&sent) {
+            let Some(ack) = self.acks.next_possible(answer) else {
+                return;
+            };
+            self.sender.on_late_ack(&ack, sink);
+        }
     }
 
     /// Nothing unusual has happened that takes much memory.
