@@ -245,9 +245,10 @@ impl Sender {
         reason
     }
 
-    /// New data were sent since the last ACK.
+    /// New data were sent since the last ACK; elsewhere than at the sender, those that echo it pass with it.
     fn has_sent_new(&self) -> bool {
-        self.board.units.back().is_some_and(|u| u.time_ns > self.last_ack_ns)
+        let newest_ns = self.board.units.back().map_or(i64::MIN, |u| u.time_ns);
+        newest_ns > self.last_ack_ns || newest_ns == self.last_ack_ns && self.vantage != Vantage::Sender
     }
 
     /// The timer as it is replayed, or as short as this host was seen to let it run.
@@ -299,12 +300,13 @@ impl Sender {
         if q.head && timer {
             return Reason::Rto;
         }
-        // hosts that have seen reordering wait for more than three; the timer runs on meanwhile (RFC 6298, 5.3). At the
-        // sender the host's own promptness tells, elsewhere only the time since the third is sure
-        let passed_over = match self.vantage {
-            // what an ACK asks for is sent before the new data that it lets go
-            Vantage::Sender => !self.is_prompt(q.since_ack_s) || self.has_sent_new(),
-            _ => (q.time_ns - self.duplicates.third_ns) as f64 / 1e9 >= SHORTEST_TIMER_S,
+        // hosts that have seen reordering wait for more than three; the timer runs on meanwhile (RFC 6298, 5.3). What an ACK
+        // asks for comes promptly, and before the new data that it lets go; elsewhere than at the sender the segment
+        // echoes it (RFC 7323, 4.3), or else only the time since the third is sure
+        let passed_over = if self.vantage == Vantage::Sender || self.timestamps {
+            !self.is_prompt(q.since_ack_s) || self.has_sent_new()
+        } else {
+            (q.time_ns - self.duplicates.third_ns) as f64 / 1e9 >= SHORTEST_TIMER_S
         };
         if q.head && full_timer && self.duplicate_acks > 2 * DUPTHRESH && passed_over {
             return Reason::Rto;
