@@ -10,6 +10,7 @@
 use crate::flow::rare::Blank;
 use crate::flow::sender::Ack;
 use crate::flow::sequence::before;
+use crate::flow::stamp_clock::StampClock;
 use std::collections::VecDeque;
 
 /// No path is longer.
@@ -31,10 +32,39 @@ struct UnderWay {
     tsval: Option<u32>,
 }
 
+/// The segment that told the way of an ACK, as it passed.
+#[derive(Clone, Copy, Debug)]
+struct Stamped {
+    tsval: u32,
+    time_ns: i64,
+}
+
+/// How an ACK's way was told, on the sender's own clock too.
+#[derive(Clone, Copy, Debug)]
+pub struct Told {
+    by: Stamped,
+    tick_ns: i64,
+}
+
+impl Told {
+    /// How much longer a segment was under way to the capture point than the one that told the way: the sender sent both
+    /// when their stamps say. Within two ticks 0.
+    pub fn longer_ns(&self, tsval: u32, time_ns: i64) -> i64 {
+        let ticks = i64::from(tsval.wrapping_sub(self.by.tsval) as i32);
+        let longer_ns = time_ns - self.by.time_ns - ticks * self.tick_ns;
+        if longer_ns.abs() <= 2 * self.tick_ns {
+            0
+        } else {
+            longer_ns
+        }
+    }
+}
+
 /// What passes the capture point from the sender.
 #[derive(Clone, Copy, Debug)]
 pub struct Answer {
     pub time_ns: i64,
+    pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
     pub left: u64,
     /// Highest byte sent before.
@@ -49,6 +79,11 @@ pub struct Answer {
 impl Answer {
     fn resend(&self) -> bool {
         self.data && self.left < self.nxt
+    }
+
+    fn stamped(&self) -> Option<Stamped> {
+        let time_ns = self.time_ns;
+        self.tsval.map(|tsval| Stamped { tsval, time_ns })
     }
 
     /// It is not a late first copy.
@@ -76,6 +111,9 @@ pub struct AckDelay {
     pub way_ns: i64,
     /// The same at the handshake: no way is shorter.
     pub least_ns: i64,
+    /// The answer that told the way.
+    told_by: Option<Stamped>,
+    clock: StampClock,
 }
 
 impl Blank for AckDelay {
@@ -98,6 +136,8 @@ impl AckDelay {
         earlier: VecDeque::new(),
         way_ns: 0,
         least_ns: 0,
+        told_by: None,
+        clock: StampClock::NEW,
     };
 
     /// The way as the handshake showed it; a clock that jumped shows none.
@@ -163,6 +203,14 @@ impl AckDelay {
         }
     }
 
+    /// Learns the sender's clock.
+    pub fn learn(&mut self, answer: &Answer) {
+        if let Some(stamped) = answer.stamped() {
+            self.clock.learn(stamped.tsval, stamped.time_ns);
+            self.told_by = self.told_by.or(Some(stamped));
+        }
+    }
+
     /// Next ACK that the sender had when it sent `answer`.
     pub fn next(&mut self, answer: &Answer) -> Option<Ack> {
         let front = self.queue.front()?;
@@ -184,14 +232,20 @@ impl AckDelay {
         // data come one after the other: an application that pauses leaves a silence
         let streaming = answer.silence_ns < took_ns / 4;
         let near = took_ns <= self.way_ns + self.way_ns / 4 + WAY_MARGIN_NS;
-        if answers && (self.way_ns == 0 || near || streaming && !answer.resend()) {
+        let answers_now = answers && (self.way_ns == 0 || near || streaming && !answer.resend());
+        if answers_now {
             // this very ACK let the segment go
             self.way_ns = took_ns.clamp(0, (LONGEST_WAY_S * 1e9) as i64);
-            ack.time_ns = answer.time_ns;
-        } else {
-            // the timer or the application let it go
-            ack.time_ns = due_ns.min(answer.time_ns);
+            self.told_by = answer.stamped();
         }
+        // else the timer or the application let it go
+        let (arrived_ns, told_by) = if due_ns <= answer.time_ns && !answers_now {
+            (due_ns, self.told_by)
+        } else {
+            (answer.time_ns, answer.stamped())
+        };
+        ack.time_ns = arrived_ns;
+        ack.told = self.told(told_by);
         Some(ack)
     }
 
@@ -207,6 +261,11 @@ impl AckDelay {
         let mut ack = self.queue.pop_front()?.ack;
         ack.time_ns = answer.time_ns;
         Some(ack)
+    }
+
+    fn told(&self, by: Option<Stamped>) -> Option<Told> {
+        let (by, tick_ns) = (by?, self.clock.fine_tick_ns()?);
+        Some(Told { by, tick_ns })
     }
 
     /// What is left when the flow ends.
@@ -236,6 +295,7 @@ mod tests {
             sack: [(0, 0); 4],
             sack_len: 0,
             ace: 0,
+            told: None,
         }
     }
 
@@ -251,6 +311,7 @@ mod tests {
         }
         acks.on_resend(&Answer {
             time_ns: 12_003_000,
+            tsval: None,
             tsecr: None,
             left: 100,
             nxt: 1000,

@@ -303,6 +303,7 @@ impl Flow {
             sack: [(0, 0); 4],
             sack_len: 0,
             ace: marks::ace(segment.flags),
+            told: None,
         }
     }
 
@@ -394,6 +395,7 @@ impl Flow {
     fn deliver_acks(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
         let mut answer = Answer {
             time_ns: segment.time_ns,
+            tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
             tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
             left,
             nxt: self.sender.nxt,
@@ -401,6 +403,7 @@ impl Flow {
             data: segment.payload > 0,
             newest: self.arrivals.is_newest(segment.ip_id),
         };
+        self.acks.learn(&answer);
         self.acks.on_resend(&answer);
         while let Some(ack) = self.acks.next(&answer) {
             self.sender.on_late_ack(&ack, sink);

@@ -14,6 +14,9 @@ const TICKS_NS: [i64; 7] = [
 const LONG_NS: i64 = 500_000_000;
 const NEAR: f64 = 0.06;
 
+/// A tick so long says little of a round trip.
+const FINE_NS: i64 = 4_000_000;
+
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 pub struct StampClock {
@@ -24,6 +27,17 @@ pub struct StampClock {
 }
 
 impl StampClock {
+    pub const NEW: Self = Self {
+        last: (0, 0),
+        tick_ns: 0,
+        first: None,
+    };
+
+    /// The tick, if it is known and fine enough for round trips.
+    pub fn fine_tick_ns(&self) -> Option<i64> {
+        (1..=FINE_NS).contains(&self.tick_ns).then_some(self.tick_ns)
+    }
+
     #[inline]
     pub fn learn(&mut self, stamp: u32, time_ns: i64) {
         self.last = (stamp, time_ns);

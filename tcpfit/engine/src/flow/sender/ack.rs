@@ -4,6 +4,7 @@ use super::{Sender, LOOKED_AT};
 use crate::events::cause::DUPTHRESH;
 use crate::events::fate::least_ns;
 use crate::events::marks::{Echo, State};
+use crate::flow::ack_delay::Told;
 use crate::flow::scoreboard::Unit;
 use crate::flow::sequence::before;
 use crate::rows::{Phase, Sink, Vantage};
@@ -30,6 +31,8 @@ pub struct Ack {
     pub sack_len: u8,
     /// AE, CWR and ECE.
     pub ace: u8,
+    /// How it is known when it reached the sender, if that took a way.
+    pub told: Option<Told>,
 }
 
 impl Ack {
@@ -208,6 +211,12 @@ impl Sender {
             return;
         }
         let from = self.una;
+        let first = self
+            .board
+            .units
+            .front()
+            .filter(|_| self.vantage != Vantage::Sender)
+            .copied();
         let mut sample_ns = self.take_plain(at, heard);
         let mut echoed_ns = None;
         if self.board.units.front().is_some_and(|unit| unit.left < at) {
@@ -220,7 +229,9 @@ impl Sender {
             covered.below(self.una);
         }
         if let Some(sent_ns) = sample_ns {
-            let rtt_s = (time_ns - sent_ns) as f64 / 1e9;
+            let stamped = first.filter(|first| first.time_ns == sent_ns && first.tsval != 0);
+            let longer = stamped.and_then(|first| Some(whole().told?.longer_ns(first.tsval, first.time_ns)));
+            let rtt_s = (time_ns - sent_ns + longer.unwrap_or(0)) as f64 / 1e9;
             self.rtt.sample(rtt_s, self.una, self.nxt);
             self.restart_timer();
             self.rounds.sample(rtt_s);

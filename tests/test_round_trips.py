@@ -1,0 +1,67 @@
+"""Are round trips at the receiver those that the sender has?"""
+
+from __future__ import annotations
+
+import struct
+
+import captures
+import pytest
+from captures import ACK, START_NS, SYN, Packet
+
+import tcpfit
+
+SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
+ONE_WAY_S, SPACING_S, PAUSE_S = 0.025, 0.002, 0.3
+BURST, BURSTS, MSS = 10, 30, 1000
+
+
+def bursts(path, tick_s):
+    """A capture at the receiver of an application that writes ten segments at once, and a slow link spaces them."""
+    packets = []
+
+    def add(time_s, src, seq, ack, flags, stamps, payload=0):
+        dst = RECEIVER if src == SENDER else SENDER
+        options = b"\x02\x04" + struct.pack(">H", MSS + 12) if flags & SYN else b""
+        options += b"\x01\x01\x08\x0a" + struct.pack(">II", *(1000 + int(at / tick_s) for at in stamps))
+        ports = (40000, 80) if src == SENDER else (80, 40000)
+        ip_id = len(packets) if src == SENDER else 0
+        datagram = captures.tcp(src, dst, *ports, seq, ack, flags, payload, options, ip_id=ip_id)
+        frame = captures.link(datagram, captures.ETHERNET)
+        packets.append(Packet(START_NS + round(time_s * 1e9), frame, len(frame)))
+
+    way = ONE_WAY_S
+    add(way, SENDER, 0, 0, SYN, (0.0, 0.0))
+    add(way, RECEIVER, 0, 1, SYN | ACK, (way, 0.0))
+    add(3 * way, SENDER, 1, 1, ACK, (2 * way, way))
+    seq, heard_s = 1, way
+    for burst in range(BURSTS):
+        written_s = 0.1 + PAUSE_S * burst + 0.0003 * (burst % 7)
+        for place in range(BURST):
+            arrived_s = written_s + way + SPACING_S * place
+            add(arrived_s, SENDER, seq, 1, ACK, (written_s, heard_s), payload=MSS)
+            seq += MSS
+            add(arrived_s + 1e-5, RECEIVER, 1, seq, ACK, (arrived_s, written_s))
+        heard_s = arrived_s
+    path.write_bytes(captures.pcap(packets))
+
+
+@pytest.mark.parametrize(
+    ("tick_s", "mean_s", "p95_s"),
+    [
+        # the sender's clock says that all were sent at once: the last has waited for the nine before it
+        (0.001, 0.059, 0.068),
+        (0.004, 0.059, 0.068),
+        # a clock of ten ticks a second says nothing of it
+        (0.1, 0.050, 0.050),
+    ],
+)
+def test_queue_before_the_receiver_is_told_by_the_senders_clock(tmp_path, tick_s, mean_s, p95_s):
+    path = tmp_path / "bursts.pcap"
+    bursts(path, tick_s)
+    (flow,) = tcpfit.analyze(path).flows.to_dicts()
+    assert flow["vantage"] == "receiver"
+    assert flow["rtt_samples"] == BURST * BURSTS
+    # within two ticks nothing is put right, and in its first half second the clock is learnt
+    assert flow["rtt_mean_s"] == pytest.approx(mean_s, abs=0.0025)
+    assert flow["rtt_p95_s"] == pytest.approx(p95_s, abs=0.005)
+    assert flow["rtt_min_s"] == pytest.approx(2 * ONE_WAY_S, abs=0.001)
