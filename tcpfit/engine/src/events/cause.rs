@@ -28,6 +28,9 @@ const TIMER_SHARE: f64 = 0.85;
 const TIMER_ROUND_TRIPS: f64 = 1.02;
 /// No timer runs shorter than this on any stack in use (RFC 6298 asks for 1 s, Linux takes 200 ms, FreeBSD 30 ms).
 pub const SHORTEST_TIMER_S: f64 = 0.15;
+/// RACK measures the newest round trip, which may be longer than the smoothed one, and its timer comes late.
+const RACK_MARGIN: f64 = 1.05;
+const RACK_TIMER_S: f64 = 0.01;
 /// Doublings of the timer that still tell anything.
 const LARGEST_BACKOFF: u32 = 16;
 /// Least timer that RFC 6298 (2.4) asks for.
@@ -284,9 +287,10 @@ impl Sender {
     fn label_open(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         let silence_s = q.since_ack_s.min(q.since_sent_s);
         if self.sack && q.sacked_above > 0 {
-            return if q.head && timer {
+            let rack = (q.time_ns - q.last.time_ns) as f64 / 1e9 <= self.longest_rack_s() && !full_timer;
+            return if q.head && timer && !rack {
                 Reason::Rto
-            } else if q.sacked_above >= DUPTHRESH {
+            } else if q.sacked_above >= DUPTHRESH && !(timer && rack) {
                 Reason::FastDupthresh
             } else {
                 Reason::FastRack
@@ -326,6 +330,13 @@ impl Sender {
         } else {
             Reason::Unknown
         }
+    }
+
+    /// RACK waits a quarter of a round trip for late segments, and after resends that were not needed longer, up to a round
+    /// trip; a timer of its own ends that (RFC 8985, 6.2 and 6.3).
+    fn longest_rack_s(&self) -> f64 {
+        let window = if self.fates.has_seen_dsack() { 1.0 } else { 0.25 };
+        RACK_MARGIN * (1.0 + window) * self.rtt.srtt_s + RACK_TIMER_S
     }
 
     fn label_recovery(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {

@@ -224,6 +224,10 @@ impl Fates {
         self.path_copies = self.path_copies.saturating_add(1);
     }
 
+    pub fn has_seen_dsack(&self) -> bool {
+        self.dsack_seen
+    }
+
     fn expect_answer(&mut self, time_ns: i64, counts: bool) {
         if self.to_answer.len() >= PIECES {
             self.to_answer.pop_front();
