@@ -270,6 +270,11 @@ impl Sender {
         self.question(sent).is_some_and(|q| self.label(&q) == Reason::Unknown)
     }
 
+    /// Sent now, it would be a further hole of the recovery under way.
+    pub fn is_further_hole(&mut self, sent: &Sent) -> bool {
+        self.question(sent).is_some_and(|q| self.label(&q) == Reason::Recovery)
+    }
+
     fn label(&self, q: &Question) -> Reason {
         if q.sacked {
             return Reason::Unneeded;

@@ -74,10 +74,13 @@ pub struct Answer {
     pub data: bool,
     /// Its IP identification says that it was sent after everything seen so far.
     pub newest: bool,
+    /// What the sender knew when it sent the segment before, in the same tick, has asked for it: other ACKs of the tick that
+    /// it echoes may have come later.
+    pub asked: bool,
 }
 
 impl Answer {
-    fn resend(&self) -> bool {
+    pub fn resend(&self) -> bool {
         self.data && self.left < self.nxt
     }
 
@@ -211,6 +214,11 @@ impl AckDelay {
         }
     }
 
+    /// The segment before it has the same timestamp.
+    pub fn is_of_last_tick(&self, answer: &Answer) -> bool {
+        answer.tsval.is_some() && answer.tsval == self.clock.last_stamp()
+    }
+
     /// Next ACK that the sender had when it sent `answer`.
     pub fn next(&mut self, answer: &Answer) -> Option<Ack> {
         let front = self.queue.front()?;
@@ -220,7 +228,7 @@ impl AckDelay {
         let beyond = answer.resend() && front.ack.ack > answer.left;
         let arrived = match (front.tsval, answer.tsecr) {
             // an older echo: the ACK was still under way, or lost itself if that lasts
-            (Some(tsval), Some(echo)) => before(tsval, echo) || tsval == echo && !beyond || overdue,
+            (Some(tsval), Some(echo)) => before(tsval, echo) || tsval == echo && !beyond && !answer.asked || overdue,
             _ => answer.time_ns >= due_ns + if beyond { WAY_MARGIN_NS } else { 0 },
         };
         if !arrived {
@@ -318,6 +326,7 @@ mod tests {
             silence_ns: 0,
             data: true,
             newest: true,
+            asked: false,
         });
         acks.way_ns
     }

@@ -7,7 +7,7 @@ use crate::flow::rare::{Blank, Rare};
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::window_scale::WindowScale;
-use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Segment};
 
 /// Ethernet's largest payload with and without timestamps, and with IPv6: what super-segments are multiples of.
@@ -402,7 +402,9 @@ impl Flow {
             silence_ns: segment.time_ns - self.sender.last_sent_ns,
             data: segment.payload > 0,
             newest: self.arrivals.is_newest(segment.ip_id),
+            asked: false,
         };
+        answer.asked = self.is_further_resend(&answer, segment);
         self.acks.learn(&answer);
         self.acks.on_resend(&answer);
         while let Some(ack) = self.acks.next(&answer) {
@@ -412,6 +414,13 @@ impl Flow {
         if answer.is_sure_resend() && answer.tsecr.is_none() {
             self.deliver_asking_acks(&answer, segment, sink);
         }
+    }
+
+    /// With SACK: a resend of the tick of the data before it, which the recovery under way has asked for.
+    fn is_further_resend(&mut self, answer: &Answer, segment: &Segment) -> bool {
+        let sent = || Arrivals::sent(&Passing::new(answer.left, segment));
+        let in_recovery = self.sender.sack && self.sender.phase == Phase::Recovery;
+        in_recovery && answer.resend() && self.acks.is_of_last_tick(answer) && self.sender.is_further_hole(&sent())
     }
 
     /// Without timestamps: an ACK that asked for a resend has arrived, however long the way was before.

@@ -46,6 +46,11 @@ impl StampClock {
         }
     }
 
+    /// The stamp that was learnt last.
+    pub fn last_stamp(&self) -> Option<u32> {
+        self.first.map(|_| self.last.0)
+    }
+
     fn find_tick(&mut self, stamp: u32, time_ns: i64) {
         let (first, first_ns) = *self.first.get_or_insert((stamp, time_ns));
         let (ticks, since_ns) = (f64::from(stamp.wrapping_sub(first) as i32), time_ns - first_ns);
