@@ -11,6 +11,7 @@
 //! round trip (an answer cannot come sooner), and the ACK's jump: what it covers beyond the filled hole had been held by
 //! the receiver before. A second go-back pass without SACK or timestamps cannot be settled; then the counts are a range.
 
+use crate::events::ledger::Ledger;
 use crate::events::loss_event::{Loss, LossEvents};
 use crate::flow::rare::Blank;
 use crate::flow::rounds::Rounds;
@@ -18,8 +19,7 @@ use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission, KEPT}
 use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use std::collections::VecDeque;
 
 /// Share of the least round trip that no answer undercuts; the rest allows for clock resolution.
 const LEAST_ROUND_TRIP: f64 = 0.998;
@@ -61,21 +61,6 @@ struct Waiting {
     epoch: u32,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Settled(Loss);
-
-impl Eq for Settled {}
-impl PartialOrd for Settled {
-    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl Ord for Settled {
-    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
-        (self.0.time_ns, self.0.order, self.0.left).cmp(&(other.0.time_ns, other.0.order, other.0.left))
-    }
-}
-
 /// What a delivery showed at once.
 pub struct Delivered {
     /// Order of the transmission that delivered the unit.
@@ -103,8 +88,7 @@ pub struct Fates {
     oldest: VecDeque<(u64, i64)>,
     /// Units that no longer wait.
     decided: u64,
-    /// Losses whose fate is known, until all earlier ones are known too.
-    ledger: BinaryHeap<Reverse<Settled>>,
+    ledger: Ledger,
     pub loss_events: LossEvents,
     /// Bytes counted of transmissions that were settled in pieces: order, lost or needless, bytes.
     pieces: VecDeque<(u64, bool, u64)>,
@@ -160,7 +144,7 @@ impl Fates {
             waiting: VecDeque::new(),
             oldest: VecDeque::new(),
             decided: 0,
-            ledger: BinaryHeap::new(),
+            ledger: Ledger::new(),
             loss_events: LossEvents::new(flow),
             pieces: VecDeque::new(),
             newest_piece: 0,
@@ -507,9 +491,8 @@ impl Fates {
         }
         let waiting_ns = self.oldest.front().map_or(i64::MAX, |&(_, time_ns)| time_ns);
         let known_ns = open_ns.min(waiting_ns);
-        let known = |loss: &Reverse<Settled>| loss.0 .0.time_ns < known_ns;
-        while self.ledger.peek().is_some_and(known) {
-            self.give_out_next(rounds, sink);
+        while let Some(loss) = self.ledger.pop_before(known_ns) {
+            self.give_out(&loss, rounds, sink);
         }
         known_ns
     }
@@ -582,7 +565,7 @@ impl Fates {
                 if unproven {
                     self.unproven += u64::from(count);
                 }
-                self.ledger.push(Reverse(Settled(Loss {
+                self.ledger.push(Loss {
                     time_ns: t.time_ns,
                     order: t.order,
                     left: unit.left,
@@ -604,7 +587,7 @@ impl Fates {
                         (false, false) => confidence,
                     },
                     by_timeout: next.is_some_and(|n| n.cause == Reason::Rto),
-                })));
+                });
                 if !t.seen() {
                     self.lost_upstream += u64::from(count);
                 }
@@ -691,7 +674,7 @@ impl Fates {
         }
         let unproven = context.one_way && (old.seen() || next.tsval == 0 && next.ip_id == 0);
         self.unproven += if unproven { u64::from(count) } else { 0 };
-        self.ledger.push(Reverse(Settled(Loss {
+        self.ledger.push(Loss {
             time_ns: old.time_ns,
             order: old.order,
             left,
@@ -708,7 +691,7 @@ impl Fates {
                 (false, _) => GIVEN_UP,
             },
             by_timeout: next.cause == Reason::Rto,
-        })));
+        });
     }
 
     /// Segments that `bytes` more of a transmission make: what was sent as one is one, however it was cut later.
@@ -730,15 +713,11 @@ impl Fates {
         segments(bytes, smss)
     }
 
-    /// Gives out the earliest loss whose fate is known.
     #[inline(never)]
-    fn give_out_next(&mut self, rounds: &mut Rounds, sink: &mut dyn Sink) {
-        let Some(Reverse(Settled(loss))) = self.ledger.pop() else {
-            return;
-        };
+    fn give_out(&mut self, loss: &Loss, rounds: &mut Rounds, sink: &mut dyn Sink) {
         self.lost += u64::from(loss.segments);
         rounds.lost(loss.time_ns, loss.segments);
-        self.loss_events.on_loss(&loss, sink);
+        self.loss_events.on_loss(loss, sink);
         sink.event(loss.event(self.flow));
     }
 

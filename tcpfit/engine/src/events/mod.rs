@@ -2,6 +2,7 @@
 
 pub mod cause;
 pub mod fate;
+mod ledger;
 pub mod loss_event;
 pub mod marks;
 pub mod reordering;
