@@ -23,9 +23,11 @@ use std::collections::VecDeque;
 
 /// Share of the least round trip that no answer undercuts; the rest allows for clock resolution.
 const LEAST_ROUND_TRIP: f64 = 0.998;
-/// Without SACK: round trips to wait at the sender, after the last resend, for the answers to needless copies.
-const WAIT_ROUND_TRIPS: f64 = 2.0;
-/// How long a path holds a packet back at most for it, or the DSACK that it brings, still to be known when it comes.
+/// Round trips to wait at the sender, after the last resend: without SACK for the answers to needless copies, with it for
+/// the DSACK that a late original brings.
+const WAIT_ANSWER: f64 = 2.0;
+const WAIT_DSACK: f64 = 8.0;
+/// How long a path holds a packet back at most for it still to be known when it comes.
 const WAIT_LATE_NS: i64 = 1_000_000_000;
 /// Duplicates reported of data sent once, or duplicate ACKs that nothing else explains, that show a path which makes copies.
 const PATH_COPIES: u32 = 2;
@@ -474,10 +476,11 @@ impl Fates {
         rounds: &mut Rounds,
         sink: &mut dyn Sink,
     ) -> i64 {
-        let wait_ns = if context.vantage == Vantage::Sender && !context.sack {
-            (context.srtt_s * WAIT_ROUND_TRIPS * 1e9) as i64
-        } else {
-            WAIT_LATE_NS.max((context.srtt_s * 4e9) as i64)
+        let round_trips_ns = |count: f64| (context.srtt_s * count * 1e9) as i64;
+        let wait_ns = match (context.vantage, context.sack) {
+            (Vantage::Sender, false) => round_trips_ns(WAIT_ANSWER),
+            (Vantage::Sender, true) => round_trips_ns(WAIT_DSACK).min(WAIT_LATE_NS.max(round_trips_ns(WAIT_ANSWER))),
+            _ => WAIT_LATE_NS.max(round_trips_ns(4.0)),
         };
         let under_way = if self.in_epoch && !context.sack {
             self.epoch
