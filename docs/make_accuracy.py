@@ -45,11 +45,8 @@ TAIL = """
   lost before it came by is known only when the timer had to repair it.
 - **At the receiver, a timer that runs out inside recovery** (`timeouts`, `lost_segments` of s15, whose sender
   restarts its timer at the first partial ACK only): what the timer sent comes between resends that ACKs asked for.
-- **At the receiver, entries into recovery** (`fast_recoveries` of g-d5 and d-m8): where reordering and loss meet, or
-  two recoveries follow each other without new data between, several sequences of the sender's states leave the same
-  packets.
-- **The round trip of an application that pauses** (`rtt` of i-app-limited at the receiver): half of the round trip is
-  measured from what an ACK lets go; where the application lets go, it is not to be had.
+- **At the receiver, entries into recovery** (`fast_recoveries` of d-m8): where two recoveries follow each other without
+  new data between, several sequences of the sender's states leave the same packets.
 """
 
 
