@@ -433,7 +433,8 @@ impl Sender {
         let quiet_ns = self.fates.last_resend_ns + (self.rtt.srtt_s * EPOCH_ROUND_TRIPS * 1e9) as i64;
         let explained = self.una >= self.duplicates.held_to && !self.fates.resend_outstanding(self.una);
         if self.phase == Phase::Open && explained && now_ns > quiet_ns {
-            self.fates.close_epoch(self.unexplained_acks, self.smss);
+            let order = self.order;
+            self.fates.close_epoch(self.unexplained_acks, self.smss, order);
             self.unexplained_acks = 0;
         }
     }

@@ -186,7 +186,8 @@ impl Sender {
         self.tick(sent.time_ns);
         let count = segments(sent.right - sent.left, self.smss);
         let reason = self.on_resend(sent, sink);
-        self.fates.on_resend(sent);
+        let order = self.order;
+        self.fates.on_resend(sent, order);
         let transmission = self.transmission(sent, reason, self.flight());
         let units = self.board.touch(sent.left.max(self.una), sent.right);
         let many = self.board.resendable(units.len());
