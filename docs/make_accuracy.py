@@ -34,11 +34,11 @@ median relative error. Nothing is left out: what is not reached is listed below 
 TAIL = """
 ## Other captures
 
-The rules may fit these scenarios better than others of their kinds. On 31 further ones between real kernels, with losses,
-round trips, rates, windows and reordering drawn at random when the rules were done, 855 of 871 cells were within tolerance
-(98.2 %; 2026-11-23): all of 62 counts of timeouts and of fast recoveries, all of 58 round trips, 59 of 62 counts of losses,
-46 of 46 diagnoses. The three are senders without SACK, of which two had paths that make copies or reorder. (A rule on
-copies was then mended with one of them: 859.)
+The rules may fit these scenarios better than others of their kinds. On 31 further ones between real kernels, with
+losses, round trips, rates, windows and reordering drawn at random when the rules were done, 855 of 871 cells were
+within tolerance (98.2 %; 2026-11-23): all of 62 counts of timeouts and of fast recoveries, all of 58 round trips, 59
+of 62 counts of losses, 46 of 46 diagnoses. The three are senders without SACK, of which two had paths that make copies
+or reorder. (A rule on copies was then mended with one of them: 859.)
 
 ## What cannot be had from one end, and why
 
