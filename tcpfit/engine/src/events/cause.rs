@@ -515,7 +515,11 @@ impl Sender {
     /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).
     pub fn on_advance(&mut self, time_ns: i64, sink: &mut dyn Sink) {
         if self.phase != Phase::Open && self.una >= self.episodes.recover {
-            let found = self.hole().filter(|_| self.phase == Phase::Recovery);
+            let found = if self.phase == Phase::Recovery {
+                self.hole()
+            } else {
+                None
+            };
             self.close_episode(time_ns, false, sink);
             if let Some(hole) = found {
                 self.recover_again(time_ns, hole);

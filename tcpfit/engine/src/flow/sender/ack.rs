@@ -2,7 +2,7 @@
 
 use super::{Sender, LOOKED_AT};
 use crate::events::cause::DUPTHRESH;
-use crate::events::fate::least_ns;
+use crate::events::fate::{least_ns, Fates};
 use crate::events::marks::{Echo, State};
 use crate::flow::ack_delay::Told;
 use crate::flow::scoreboard::Unit;
@@ -170,7 +170,7 @@ impl Sender {
 
     #[inline(always)]
     fn end_ack(&mut self, time_ns: i64, window: Option<u32>) {
-        if !self.sack && self.duplicates.get().is_some() {
+        if !self.sack && (self.unexplained_acks > 0 || self.fates.get().is_some_and(Fates::epoch_open)) {
             self.close_unexplained(time_ns);
         }
         self.window = window;
@@ -374,6 +374,9 @@ impl Sender {
         // one segment filled the hole, each of the others it released had brought a duplicate ACK
         if held < self.unexplained_acks {
             self.explain(held);
+            if held == 0 {
+                self.end_unexplained();
+            }
         }
         if taken.resent {
             (None, taken.echoed)
@@ -420,7 +423,9 @@ impl Sender {
     }
 
     fn end_unexplained(&mut self) {
-        self.duplicates.lone.clear();
+        if let Some(duplicates) = self.duplicates.changed() {
+            duplicates.lone.clear();
+        }
         if let Some(reordering) = self.reordering.changed() {
             reordering.forget_unexplained();
         }
