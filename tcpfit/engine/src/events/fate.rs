@@ -11,6 +11,7 @@
 //! round trip (an answer cannot come sooner), and the ACK's jump: what it covers beyond the filled hole had been held by
 //! the receiver before. A second go-back pass without SACK or timestamps cannot be settled; then the counts are a range.
 
+use crate::events::answers::Answers;
 use crate::events::ledger::Ledger;
 use crate::events::loss_event::{Loss, LossEvents};
 use crate::flow::rare::Blank;
@@ -29,11 +30,6 @@ const WAIT_ANSWER: f64 = 2.0;
 const WAIT_DSACK: f64 = 8.0;
 /// How long a path holds a packet back at most for it still to be known when it comes.
 const WAIT_LATE_NS: i64 = 1_000_000_000;
-/// Duplicates reported of data sent once, or duplicate ACKs that nothing else explains, that show a path which makes copies.
-const PATH_COPIES: u32 = 2;
-/// Copies that the path makes for each that showed while nothing was sent again. Delayed ACKs hide most: the next one
-/// covers two segments, as if the second had come before the first. From 4 to 8 the measured flows come out the same.
-const COPIES_UNSEEN: f64 = 5.0;
 /// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.
 const PIECES: usize = 64;
 /// Confidence of a fate that the capture shows.
@@ -63,7 +59,7 @@ struct Waiting {
     /// It was the lowest that its ACK covered.
     head: bool,
     /// Stretch of resends it belongs to; it waits until that is over.
-    epoch: u32,
+    stretch: u32,
 }
 
 /// What a delivery showed at once.
@@ -101,20 +97,8 @@ pub struct Fates {
     newest_piece: u64,
     /// Resends of acknowledged data: range and time.
     unneeded: VecDeque<(u64, u64, i64)>,
-    /// Needless copies still to be answered: not before when, and whether the balance of an epoch counts them.
-    to_answer: VecDeque<(i64, bool)>,
-    answered: u32,
+    pub answers: Answers,
     dsack_seen: bool,
-    /// Data reported as duplicates that were sent once.
-    path_copies: u32,
-    /// Stretches of resends so far; the last one is under way while `in_epoch`.
-    epoch: u32,
-    in_epoch: bool,
-    /// Transmissions before the last stretch began or, if it is over, before it ended; and those between stretches.
-    epoch_order: u64,
-    calm: u64,
-    pub last_resend_ns: i64,
-    resent_to: u64,
     pub lost: u64,
     pub lost_upstream: u64,
     /// Losses that could also be late arrivals: only time told, and their bytes came once more.
@@ -157,16 +141,8 @@ impl Fates {
             pieces: VecDeque::new(),
             newest_piece: 0,
             unneeded: VecDeque::new(),
-            to_answer: VecDeque::new(),
-            answered: 0,
+            answers: Answers::new(),
             dsack_seen: false,
-            path_copies: 0,
-            epoch: 1,
-            in_epoch: false,
-            epoch_order: 0,
-            calm: 0,
-            last_resend_ns: i64::MIN / 2,
-            resent_to: 0,
             lost: 0,
             lost_upstream: 0,
             doubtful: 0,
@@ -190,7 +166,7 @@ impl Fates {
             return;
         }
         // where the path makes copies, the one that comes right behind a needed resend is such a copy
-        let path_copies = self.path_copies >= PATH_COPIES;
+        let path_copies = self.answers.path_makes_copies();
         let behind = |last: &Transmission, delivered_ns: i64| {
             path_copies && ack.time_ns - delivered_ns < least_ns / 4 && delivered_ns - last.time_ns >= least_ns
         };
@@ -210,81 +186,26 @@ impl Fates {
                 unit.dsacks = unit.dsacks.saturating_add(1);
             }
         });
-        self.path_copies += u32::from(!resent);
-    }
-
-    /// Without SACK: a duplicate ACK answered a copy that the path had made.
-    pub fn on_path_copy(&mut self) {
-        self.path_copies = self.path_copies.saturating_add(1);
+        if !resent {
+            self.answers.on_path_copy();
+        }
     }
 
     pub fn has_seen_dsack(&self) -> bool {
         self.dsack_seen
     }
 
-    fn expect_answer(&mut self, time_ns: i64, counts: bool) {
-        if self.to_answer.len() >= PIECES {
-            self.to_answer.pop_front();
-        }
-        self.to_answer.push_back((time_ns, counts));
-    }
-
-    /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip).
-    pub fn is_answer(&mut self, now_ns: i64, srtt_s: f64) -> bool {
-        let late_ns = (srtt_s * 5e8) as i64;
-        while self
-            .to_answer
-            .front()
-            .is_some_and(|&(due_ns, _)| due_ns + late_ns < now_ns)
-        {
-            self.to_answer.pop_front();
-        }
-        let Some(&(_, counts)) = self.to_answer.front().filter(|&&(due_ns, _)| due_ns <= now_ns) else {
-            return false;
-        };
-        self.to_answer.pop_front();
-        self.answered += u32::from(counts);
-        true
-    }
-
-    /// Needless copies wait for their answer.
-    pub fn expects_answers(&self) -> bool {
-        !self.to_answer.is_empty()
-    }
-
-    pub fn epoch_open(&self) -> bool {
-        self.in_epoch
-    }
-
-    pub fn resend_outstanding(&self, una: u64) -> bool {
-        una < self.resent_to
-    }
-
-    /// `order`: transmissions before it.
-    pub fn on_resend(&mut self, sent: &Sent, order: u64) {
-        if !std::mem::replace(&mut self.in_epoch, true) {
-            self.calm += order.saturating_sub(self.epoch_order);
-            self.epoch_order = order;
-        }
-        self.last_resend_ns = sent.time_ns;
-        self.resent_to = self.resent_to.max(sent.right);
-    }
-
     /// A stretch of resends is over; `needless` duplicate ACKs answered copies of data that had arrived. Resends judged
     /// needed beyond what that leaves were not. Which ones, nothing shows: the earliest are taken, at low confidence. Where
     /// the path makes copies, as many of these may have been answered as it makes of `order` transmissions, less those before
     /// the stretch: then there may be so many losses less.
-    pub fn close_epoch(&mut self, needless: u32, smss: u32, order: u64) {
-        let epoch = self.epoch;
-        self.epoch += 1;
-        self.in_epoch = false;
-        let copies = self.likely_copies(order.saturating_sub(self.epoch_order));
-        self.epoch_order = order;
-        let mine = |w: &&mut Waiting| w.epoch == epoch && w.delivered && w.unit.is_resent();
+    pub fn close_stretch(&mut self, needless: u32, smss: u32, order: u64) {
+        let stretch = self.answers.close(order);
+        let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
-        let mut left = i64::from(needless) + i64::from(std::mem::take(&mut self.answered));
+        let mut left = i64::from(needless) + i64::from(stretch.answered);
         // they are the last that were delivered
-        let before = |w: &Waiting| w.delivered && w.epoch != epoch;
+        let before = |w: &Waiting| w.delivered && w.stretch != stretch.number;
         let first = self.waiting.iter().rposition(before).map_or(0, |n| n + 1);
         for w in self.waiting.range_mut(first..).filter(mine) {
             let beyond = w.filler.map_or(0, |f| w.unit.copies.len() - 1 - f);
@@ -296,7 +217,7 @@ impl Fates {
             for w in self.waiting.range_mut(first..).filter(mine).filter(|w| w.head == head) {
                 while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
                     left -= i64::from(size(w));
-                    if left < copies {
+                    if left < stretch.path_copies {
                         unproven += u64::from(size(w));
                         break;
                     }
@@ -306,16 +227,6 @@ impl Fates {
             }
         }
         self.unproven += unproven;
-    }
-
-    /// How many copies the path makes of so many transmissions at most, mostly.
-    fn likely_copies(&self, sent: u64) -> i64 {
-        if self.path_copies < PATH_COPIES {
-            return 0;
-        }
-        let share = COPIES_UNSEEN * f64::from(self.path_copies) / self.calm.max(1) as f64;
-        let likely = share.min(1.0) * sent as f64;
-        (likely + 2.0 * likely.sqrt()).ceil() as i64
     }
 
     /// A unit that was resent or never seen is acknowledged. `filler_of_head` is the order of the transmission that
@@ -363,7 +274,7 @@ impl Fates {
             original: resends && filler == 0 && filled.is_some() && reason == Reason::Eifel,
         };
         for t in unit.copies.iter().skip(filler + 1).filter(|t| t.seen()) {
-            self.expect_answer(t.time_ns + least_ns, true);
+            self.answers.expect(t.time_ns + least_ns, true);
         }
         self.wait(Waiting {
             dsacks: u32::from(unit.dsacks),
@@ -375,7 +286,7 @@ impl Fates {
             delivered_ns,
             delivered: true,
             head,
-            epoch: self.epoch,
+            stretch: self.answers.stretch(),
         });
         delivered
     }
@@ -393,7 +304,7 @@ impl Fates {
             dsacks: 0,
             delivered: false,
             head: false,
-            epoch: 0,
+            stretch: 0,
         });
     }
 
@@ -438,7 +349,7 @@ impl Fates {
             self.unneeded.pop_front();
         }
         self.unneeded.push_back((sent.left, sent.right, sent.time_ns));
-        self.expect_answer(sent.time_ns + least_ns, false);
+        self.answers.expect(sent.time_ns + least_ns, false);
         let count = segments(sent.right - sent.left, smss);
         self.spurious += u64::from(count);
         let (frame, left, right) = ((sent.frame != 0).then_some(sent.frame), sent.left, sent.right);
@@ -507,13 +418,11 @@ impl Fates {
             (Vantage::Sender, true) => round_trips_ns(WAIT_DSACK).min(WAIT_LATE_NS.max(round_trips_ns(WAIT_ANSWER))),
             _ => WAIT_LATE_NS.max(round_trips_ns(4.0)),
         };
-        let under_way = if self.in_epoch && !context.sack {
-            self.epoch
-        } else {
-            u32::MAX
+        // without SACK the end of a stretch of resends tells more of them
+        let under_way = self.answers.under_way().filter(|_| !context.sack);
+        let due = |w: &Waiting| {
+            now_ns == i64::MAX || Some(w.stretch) != under_way && w.since_ns.saturating_add(wait_ns) < now_ns
         };
-        let due =
-            |w: &Waiting| now_ns == i64::MAX || w.epoch != under_way && w.since_ns.saturating_add(wait_ns) < now_ns;
         while self.waiting.len() > WAITING || self.waiting.front().is_some_and(due) {
             self.settle_next(context, sink);
         }
@@ -778,29 +687,5 @@ impl Sender {
             sack: self.sack,
             one_way: self.one_way,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn copies_are_expected_as_the_path_was_seen_to_make_them() {
-        let mut fates = Fates {
-            calm: 1000,
-            ..Fates::of(0)
-        };
-        let mut likely = Vec::new();
-        for _ in 0..4 {
-            likely.push(fates.likely_copies(100));
-            fates.on_path_copy();
-        }
-        // one copy shows no such path; 2 of 1000 that show are 10, of which 100 transmissions have 1, and mostly at most 3
-        assert_eq!(likely, [0, 0, 3, 4]);
-        assert_eq!(fates.likely_copies(0), 0);
-        // no more than one each
-        fates.calm = 1;
-        assert_eq!(fates.likely_copies(100), 120);
     }
 }

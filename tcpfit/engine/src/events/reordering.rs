@@ -276,7 +276,7 @@ impl Sender {
         }
         let Some(again) = again else {
             let original = match self.phase {
-                Phase::Open => !self.fates.epoch_open(),
+                Phase::Open => self.fates.answers.under_way().is_none(),
                 Phase::Recovery => true,
                 Phase::Loss => false,
             };

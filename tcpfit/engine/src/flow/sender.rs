@@ -336,7 +336,7 @@ impl Sender {
             reordering.forget_unexplained();
         }
         if let Some(fates) = self.fates.changed() {
-            fates.close_epoch(if self.sack { 0 } else { old }, self.smss, self.order);
+            fates.close_stretch(if self.sack { 0 } else { old }, self.smss, self.order);
         }
         while let Some(unit) = self.board.units.pop_front() {
             if !unit.is_plain() {

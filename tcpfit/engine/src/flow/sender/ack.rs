@@ -14,7 +14,7 @@ const WINDOW_ROOM: u64 = 3;
 /// Unexplained duplicate ACKs that are remembered.
 const LONE: usize = 64;
 /// Round trips after the last resend until answers to needless copies have come.
-const EPOCH_ROUND_TRIPS: f64 = 1.5;
+const QUIET_ROUND_TRIPS: f64 = 1.5;
 
 /// An acknowledgement as it reached the sender.
 #[derive(Clone, Copy, Debug)]
@@ -147,11 +147,12 @@ impl Sender {
         if ack.window > self.window.map(|w| 2 * w) {
             return;
         }
-        if self.fates.expects_answers() && self.fates.is_answer(ack.time_ns, self.rtt.srtt_s) {
+        let due = self.fates.changed();
+        if due.is_some_and(|fates| fates.answers.take(ack.time_ns, self.rtt.srtt_s)) {
             return;
         }
         self.unexplained_acks += 1;
-        if duplicate && !self.fates.epoch_open() && self.duplicates.lone.len() < LONE {
+        if duplicate && self.fates.answers.under_way().is_none() && self.duplicates.lone.len() < LONE {
             let nxt = self.nxt;
             self.duplicates.lone.push_back(nxt);
         }
@@ -170,7 +171,7 @@ impl Sender {
 
     #[inline(always)]
     fn end_ack(&mut self, time_ns: i64, window: Option<u32>) {
-        if !self.sack && (self.unexplained_acks > 0 || self.fates.get().is_some_and(Fates::epoch_open)) {
+        if !self.sack && (self.unexplained_acks > 0 || self.resends_under_way()) {
             self.close_unexplained(time_ns);
         }
         self.window = window;
@@ -399,10 +400,10 @@ impl Sender {
             // no ACK has jumped over what would have been held: the path made a copy
             self.duplicates.lone.pop_front();
             self.unexplained_acks = self.unexplained_acks.saturating_sub(1);
-            self.fates.on_path_copy();
+            self.fates.answers.on_path_copy();
         }
-        if self.fates.epoch_open() {
-            self.close_epoch(now_ns);
+        if self.resends_under_way() {
+            self.close_stretch(now_ns);
         } else if self.una >= self.duplicates.held_to {
             self.unexplained_acks = 0;
         }
@@ -431,15 +432,20 @@ impl Sender {
         }
     }
 
+    fn resends_under_way(&self) -> bool {
+        let under_way = |fates: &Fates| fates.answers.under_way().is_some();
+        self.fates.get().is_some_and(under_way)
+    }
+
     /// Without SACK: a stretch of resends is over, a round trip after the last of them, when everything is acknowledged
     /// that was under way at the last duplicate ACK. The duplicate ACKs that nothing held explains were answers to copies
     /// of data that had arrived (RFC 5681, 4.2: those are acknowledged at once), so as many resends were not needed.
-    fn close_epoch(&mut self, now_ns: i64) {
-        let quiet_ns = self.fates.last_resend_ns + (self.rtt.srtt_s * EPOCH_ROUND_TRIPS * 1e9) as i64;
-        let explained = self.una >= self.duplicates.held_to && !self.fates.resend_outstanding(self.una);
-        if self.phase == Phase::Open && explained && now_ns > quiet_ns {
+    fn close_stretch(&mut self, now_ns: i64) {
+        let quiet_s = self.rtt.srtt_s * QUIET_ROUND_TRIPS;
+        let explained = self.una >= self.duplicates.held_to;
+        if self.phase == Phase::Open && explained && self.fates.answers.is_quiet(self.una, now_ns, quiet_s) {
             let order = self.order;
-            self.fates.close_epoch(self.unexplained_acks, self.smss, order);
+            self.fates.close_stretch(self.unexplained_acks, self.smss, order);
             self.unexplained_acks = 0;
         }
     }
