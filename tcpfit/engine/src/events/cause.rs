@@ -515,27 +515,13 @@ impl Sender {
     /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).
     pub fn on_advance(&mut self, time_ns: i64, sink: &mut dyn Sink) {
         if self.phase != Phase::Open && self.una >= self.episodes.recover {
-            let found = if self.phase == Phase::Recovery {
-                self.hole()
-            } else {
-                None
-            };
+            let again = self.phase == Phase::Recovery && self.sack;
+            let hole = again.then(|| self.board.first_missing(LOOKED_AT)).flatten();
             self.close_episode(time_ns, false, sink);
-            if let Some(hole) = found {
+            if let Some(hole) = hole {
                 self.recover_again(time_ns, hole);
             }
         }
-    }
-
-    /// With SACK: where the lowest range above the left edge begins that was sent again and has not come.
-    fn hole(&mut self) -> Option<u64> {
-        let (una, nxt, mut found) = (self.una, self.nxt, None);
-        if self.sack {
-            self.board.resent(una, nxt, LOOKED_AT, |unit, _| {
-                found = found.or((unit.sacked_ns == 0).then_some(unit.left));
-            });
-        }
-        found
     }
 
     /// Data sent during a recovery were lost and sent again, and are still missing at its end: the loss that they show
@@ -543,10 +529,8 @@ impl Sender {
     fn recover_again(&mut self, time_ns: i64, hole: u64) {
         let copies = self.board.copies(hole);
         let (earlier, last) = copies.fold((0, 0), |(_, earlier), copy| (earlier, copy.frame));
-        self.phase = Phase::Recovery;
-        self.episodes.recover = self.nxt;
-        self.episodes.recoveries += 1;
-        self.episodes.opened = Some(Box::new(EventRow {
+        let order = self.episodes.order;
+        let row = EventRow {
             flow: self.flow,
             time_ns,
             kind: Kind::Recovery,
@@ -558,7 +542,11 @@ impl Sender {
             phase: Phase::Recovery,
             confidence: 0.8,
             ..EventRow::NONE
-        }));
+        };
+        self.open_episode(Phase::Recovery, row);
+        // what is missing was sent again before, and is this recovery's
+        self.episodes.order = order;
+        self.episodes.recoveries += 1;
     }
 
     /// The ACK shows that the original had arrived: a sender with timestamps takes its reduction back (RFC 3522).

@@ -413,6 +413,15 @@ impl Scoreboard {
         }
     }
 
+    /// Where the first of the first `many` units begins that were sent again and that nothing covers.
+    pub fn first_missing(&self, many: usize) -> Option<u64> {
+        let again = self.disturbed.iter().flat_map(|d| d.again.keys().copied());
+        again.take(many).find(|&at| {
+            let n = first_not(&self.units, at, |u| u.left < at);
+            self.units.get(n).is_some_and(|unit| unit.sacked_ns == 0)
+        })
+    }
+
     /// Later transmissions of the unit, oldest first.
     #[inline]
     pub fn resends(&self, unit: &Unit) -> &[Transmission] {
@@ -701,6 +710,9 @@ mod tests {
             [(500, 505), (505, 510), (700, 708), (708, 710)]
         );
         assert_eq!(found(&mut board, 0, 1000, 2), [(30, 40), (500, 505)]);
+        board.units[3].sacked_ns = 1;
+        assert_eq!(board.first_missing(9), Some(500));
+        assert_eq!(board.first_missing(1), None);
         for _ in 0..55 {
             let unit = board.units.pop_front().unwrap();
             board.history(unit);
