@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from . import options
-from .reading import Work, read
+from .reading import Work, read_connection
 
 
 @click.command(short_help="Explain a frame: its events, their rules and their evidence.")
@@ -27,7 +27,8 @@ def explain(capture: str, frame: int, form: str, reader: str, vantage: str | Non
     with Work(capture) as work:
         from tcpfit.report import contract, explained, explanation, terminal
 
-        facts = explanation.explain(read(capture, options.Source(reader, vantage, key=key), segments=True), frame)
+        analysis = read_connection(capture, options.Source(reader, vantage, key=key), frame)
+        facts = explanation.explain(analysis, frame)
         if form == "json":
             click.echo(contract.dumps(facts))
         else:

@@ -52,19 +52,53 @@ def read_between(capture: str, source: Source, choose: Callable[[Analysis], Sequ
     another program, is read once and kept whole; so is a file that grew, if other flows are chosen the second time. The
     tables and warnings are those of the reading that the segments are from: a bound may end it elsewhere.
     """
-    if source.reader != "engine" or not Path(capture).is_file():
+    if not can_be_read_again(capture, source):
         return read(capture, source, segments=True)
     plain = replace(source, key=None)
     ends = _chosen(read(capture, plain), choose)
+    analysis = _read_those(capture, plain, ends)
+    if not _chosen(analysis, choose).equals(ends):
+        return read(capture, source, segments=True)
+    return under(source.key, analysis)
+
+
+def read_connection(capture: str, source: Source, frame: int) -> Analysis:
+    """Analyse a capture, with the segments of the frame's connection; with none where it is no TCP segment.
+
+    A file is read twice, as by `read_between`.
+    """
+    if not can_be_read_again(capture, source):
+        return read(capture, source, segments=True)
+    plain = replace(source, key=None)
+    found: list[pl.DataFrame] = []
+    analysis = read(capture, plain, segments=lambda piece: found.append(_framed(piece, frame)))
+    analysis = analysis.with_segments(found)
+    if not analysis.segments.is_empty():
+        from tcpfit.analysis import both_ways
+
+        analysis = _read_those(capture, plain, both_ways(analysis.segments))
+    return under(source.key, analysis)
+
+
+def can_be_read_again(capture: str, source: Source) -> bool:
+    """It is a file, and reading it costs little."""
+    return source.reader == "engine" and Path(capture).is_file()
+
+
+def _read_those(capture: str, source: Source, ends: pl.DataFrame) -> Analysis:
+    """Analyse a capture, with the segments between those ends."""
     pieces: list[pl.DataFrame] = []
 
     def keep(piece: pl.DataFrame) -> None:
         pieces.append(piece.join(ends, on=ends.columns, how="semi", maintain_order="left"))
 
-    analysis = read(capture, plain, segments=keep)
-    if not _chosen(analysis, choose).equals(ends):
-        return read(capture, source, segments=True)
-    return under(source.key, analysis.with_segments(pieces))
+    return read(capture, source, segments=keep).with_segments(pieces)
+
+
+def _framed(segments: pl.DataFrame, frame: int) -> pl.DataFrame:
+    import polars as pl
+
+    return segments.filter(pl.col("frame") == frame)
 
 
 def _chosen(analysis: Analysis, choose: Callable[[Analysis], Sequence[int]]) -> pl.DataFrame:

@@ -282,9 +282,7 @@ class Analysis:
 
     def ends(self, flows: Sequence[int]) -> pl.DataFrame:
         """Ends between which these flows ran, either way: columns src, src_port, dst, dst_port, each pair once."""
-        ahead = self.flows.filter(pl.col("flow").is_in(list(flows))).select(ENDS)
-        back = ahead.select(pl.col(ENDS[(i + 2) % 4]).alias(name) for i, name in enumerate(ENDS))
-        return pl.concat([ahead, back]).unique(maintain_order=True)
+        return both_ways(self.flows.filter(pl.col("flow").is_in(list(flows))))
 
     def with_segments(self, pieces: Sequence[pl.DataFrame]) -> Analysis:
         """The same capture with that table of segments, in pieces; its other tables are as they were."""
@@ -389,6 +387,13 @@ class AtomicFile:
         except OSError:
             self._partial.unlink(missing_ok=True)
             raise
+
+
+def both_ways(rows: pl.DataFrame) -> pl.DataFrame:
+    """Ends of the rows' flows or segments, either way: columns src, src_port, dst, dst_port, each pair once."""
+    ahead = rows.select(ENDS)
+    back = ahead.select(pl.col(ENDS[(i + 2) % 4]).alias(name) for i, name in enumerate(ENDS))
+    return pl.concat([ahead, back]).unique(maintain_order=True)
 
 
 def _span(numbers: pl.Series) -> str:

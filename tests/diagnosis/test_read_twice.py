@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 from captures import Transfer
 from tcpfit.cli.options import Source
-from tcpfit.cli.reading import read, read_between
+from tcpfit.cli.reading import read, read_between, read_connection
 from test_cli import tcpfit
+
+from tcpfit.analysis import both_ways
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
 WEB = SAMPLES / "short-web.pcap.gz"
@@ -58,6 +60,30 @@ def test_segments_are_those_between_the_ends_of_the_flows(key):
     kept = whole.segments.join(whole.ends(chosen), on=whole.ends(chosen).columns, how="semi", maintain_order="left")
     assert 0 < kept.height < whole.segments.height / 10
     assert kept.equals(some.segments)
+
+
+@pytest.mark.parametrize("key", [None, KEY])
+@pytest.mark.parametrize("frame", [1, 700, 10**9])
+def test_segments_are_those_of_the_connection_of_the_frame(key, frame):
+    source = Source(key=key)
+    whole, some = read(str(WEB), source, segments=True), read_connection(str(WEB), source, frame)
+    assert whole.flows.equals(some.flows)
+    ends = both_ways(whole.segments.filter(pl.col("frame") == frame))
+    assert (2 if frame < 10**9 else 0) == ends.height
+    kept = whole.segments.join(ends, on=ends.columns, how="semi", maintain_order="left")
+    assert kept.height < whole.segments.height / 10
+    assert kept.equals(some.segments)
+
+
+@pytest.mark.parametrize("frame", [1, 700, 10**9])
+def test_a_frame_of_a_file_is_explained_as_that_of_a_pipe(frame):
+    runs = []
+    for capture in (str(WEB), "-"):
+        with WEB.open("rb") as stream:
+            run = tcpfit("explain", capture, frame, "--format", "json", stdin=stream)
+        runs.append((run.returncode, (run.stdout + run.stderr).replace(str(WEB), "-")))
+    assert runs[0] == runs[1]
+    assert (2 if frame == 10**9 else 0) == runs[0][0]
 
 
 def test_a_file_that_grows_has_the_segments_of_the_flows_that_it_has_then(tmp_path):
