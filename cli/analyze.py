@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,7 @@ import click
 
 from . import options, pages
 from .errors import complain
-from .reading import Work, read
+from .reading import SEGMENTS, Work, read, read_between, read_into, with_saved
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -69,34 +70,32 @@ def analyze(
     reports = [None] * len(captures) if html is None else pages.targets(captures, html, "--html")
     printer = _Printer(form, top=top, in_full=bool(flows))
     status = 0
+
+    def selected(analysis: Analysis) -> Analysis:
+        return analysis.select(flows or None, min_segments=min_segments) if flows or min_segments else analysis
+
+    def drawn(analysis: Analysis) -> Sequence[int]:
+        return flows or selected(analysis).largest()[: pages.FLOWS]
+
     for capture, folder, page in zip(captures, _folders(captures, output), reports, strict=True):
         with Work(capture) as work:
-            if segments and page is None and folder is not None:
-                analysis = _written(capture, source, folder)
+            if segments and folder is not None:
+                analysis = read_into(folder / SEGMENTS, capture, source)
+                if page is not None:
+                    analysis = with_saved(folder, analysis, drawn(analysis))
+            elif page is not None:
+                analysis = read_between(capture, source, drawn)
             else:
-                analysis = read(capture, source, segments=page is not None)
-            if flows or min_segments:
-                analysis = analysis.select(flows or None, min_segments=min_segments)
-            analysis = analysis.ranked_by(**choices)
+                analysis = read(capture, source)
+            analysis = selected(analysis).ranked_by(**choices)
             if folder is not None:
-                analysis.write_parquet(folder, segments=segments and page is not None)
+                analysis.write_parquet(folder)
             if page is not None:
                 pages.write(analysis, page, drawn=len(flows) or pages.FLOWS)
             printer.add(analysis)
         status |= work.status
     printer.close()
     return status
-
-
-def _written(capture: str, source: options.Source, folder: Path) -> Analysis:
-    """A capture analysed while its segments go into a file of the folder; memory does not grow with them."""
-    from tcpfit.anonymity import Pseudonyms
-    from tcpfit.segment_file import SegmentFile
-
-    with SegmentFile(folder / "segments.parquet") as file:
-        names = None if source.key is None else Pseudonyms(source.key)
-        add = file.add if names is None else lambda piece: file.add(names.in_table(piece))
-        return read(capture, source, segments=add)
 
 
 def _folders(captures: tuple[str, ...], output: Path | None) -> list[Path | None]:

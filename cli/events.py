@@ -11,9 +11,11 @@ import click
 
 from . import options
 from .errors import complain
-from .reading import Work, read
+from .reading import Work, read, read_between, read_into, read_out
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tcpfit.analysis import Analysis
 
 LINES_AT_A_TIME = 512
@@ -63,12 +65,38 @@ def events(
         rule = "--format parquet needs --output FILE" if output is None else "--output goes with --format parquet only"
         raise click.UsageError(rule)
     with Work(capture) as work:
-        analysis = read(capture, source, segments=segments)
+        streamed = segments and not flows and form != "table"
+        if streamed:
+            analysis = _stream(capture, source, form, output)
+        elif segments and flows:
+            analysis = read_between(capture, source, lambda _: flows)
+        else:
+            analysis = read(capture, source, segments=segments)
         if form != "table":
             for warning in analysis.warnings:
                 complain(f"{analysis.path}: {warning}")
-        _write(analysis, flows, kinds, segments, form, output)
+        if not streamed:
+            _write(analysis, flows, kinds, segments, form, output)
     return work.status
+
+
+def _stream(capture: str, source: options.Source, form: str, output: Path | None) -> Analysis:
+    """Write all segments while they are read; memory does not grow with them."""
+    from tcpfit.report import csv, listing
+
+    if output is not None:
+        return read_into(output, capture, source)
+    if form == "jsonl":
+        return read_out(capture, source, lambda piece: _echo(listing.json_lines(piece, capture)))
+    header = True
+
+    def write(piece: pl.DataFrame) -> None:
+        nonlocal header
+        for text in csv.texts(piece, capture, header=header):
+            click.echo(text, nl=False)
+        header = False
+
+    return read_out(capture, source, write)
 
 
 def _write(

@@ -68,11 +68,16 @@ def targets(captures: Sequence[str], output: Path | None, option: str) -> list[P
     return paths
 
 
+def tables_beside(path: Path) -> Path:
+    """The folder for the tables of a report."""
+    return path.with_name(f"{path.stem}.tables")
+
+
 def write(analysis: Analysis, path: Path, *, drawn: int, data: bool = False) -> None:
-    """Write a report, and beside it its tables where they are asked for."""
-    folder = path.with_name(f"{path.stem}.tables")
+    """Write a report, and beside it its tables where they are asked for; that of segments is there already."""
+    folder = tables_beside(path)
     if data:
-        analysis.write_parquet(folder, segments=True)
+        analysis.write_parquet(folder)
     analysis.write_html(path, drawn=drawn, data=folder.name if data else "")
 
 

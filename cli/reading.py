@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from .options import Source
 
 
+SEGMENTS = "segments.parquet"
+"""The table of segments in a folder of tables."""
+
+
 def read(capture: str, source: Source, *, segments: bool | Pieces = False) -> Analysis:
     """Analyse a capture, with progress on standard error where that is a terminal."""
     from tcpfit.analysis import analyze
@@ -78,6 +82,41 @@ def read_connection(capture: str, source: Source, frame: int) -> Analysis:
 
         analysis = _read_those(capture, plain, both_ways(analysis.segments))
     return under(source.key, analysis)
+
+
+def read_out(capture: str, source: Source, take: Pieces) -> Analysis:
+    """Analyse a capture while its segments are handed to `take`; memory does not grow with them."""
+    if source.key is None:
+        return read(capture, source, segments=take)
+    from tcpfit.anonymity import Pseudonyms
+
+    names = Pseudonyms(source.key)
+    return read(capture, source, segments=lambda piece: take(names.in_table(piece)))
+
+
+def read_into(target: Path, capture: str, source: Source) -> Analysis:
+    """Analyse a capture while its segments go into a Parquet file."""
+    from tcpfit.segment_file import SegmentFile
+
+    with SegmentFile(target) as file:
+        return read_out(capture, source, file.add)
+
+
+def save_segments(folder: Path, analysis: Analysis) -> None:
+    """Write the segments that the analysis holds into the folder."""
+    from tcpfit.analysis import write_table
+
+    folder.mkdir(parents=True, exist_ok=True)
+    write_table(analysis.segments, folder / SEGMENTS)
+
+
+def with_saved(folder: Path, analysis: Analysis, flows: Sequence[int]) -> Analysis:
+    """The analysis with the segments between the ends of these flows, out of the file that it wrote in the folder."""
+    import polars as pl
+
+    ends = analysis.ends(flows)
+    those = pl.scan_parquet(folder / SEGMENTS).join(ends.lazy(), on=ends.columns, how="semi", maintain_order="left")
+    return analysis.with_segments([those.collect(engine="streaming")])
 
 
 def can_be_read_again(capture: str, source: Source) -> bool:

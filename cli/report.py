@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import corpus_report, options, pages
-from .reading import Work, read, read_between, under
+from .reading import SEGMENTS, Work, read_between, read_into, save_segments, under, with_saved
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -86,8 +86,12 @@ def report(
         with Work(capture) as work:
             if _is_folder(capture):
                 analysis = under(source.key, _load(capture))
+                if data:
+                    save_segments(pages.tables_beside(path), analysis)
             elif data:
-                analysis = read(capture, source, segments=True)
+                folder = pages.tables_beside(path)
+                analysis = read_into(folder / SEGMENTS, capture, source)
+                analysis = with_saved(folder, analysis, shown(analysis))
             else:
                 analysis = read_between(capture, source, shown)
             analysis = analysis.select(flows) if flows else analysis

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import captures
@@ -41,6 +42,27 @@ def test_pieces_come_as_they_are_read_and_none_is_kept(long):
     assert list(range(1, 300_001)) == pl.concat(pieces)["frame"].to_list()
     with pytest.raises(library.InvalidParameter, match="without its segments"):
         _ = analysis.segments
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl"])
+def test_what_is_printed_piece_by_piece_is_one_list(long, form):
+    run = tcpfit("events", long, "--segments", "--format", form)
+    assert (0, "") == (run.returncode, run.stderr)
+    lines = run.stdout.splitlines()
+    if form == "csv":
+        assert "frame" == lines[0].split(",")[1]
+        frames = [int(line.split(",")[1]) for line in lines[1:]]
+    else:
+        frames = [json.loads(line)["frame"] for line in lines]
+    assert list(range(1, 300_001)) == frames
+
+
+def test_a_capture_without_segments_has_a_head_only(tmp_path):
+    path = tmp_path / "none.pcap"
+    path.write_bytes(captures.pcap([]))
+    assert "" == tcpfit("events", path, "--segments", "--format", "jsonl").stdout
+    (head,) = tcpfit("events", path, "--segments", "--format", "csv").stdout.splitlines()
+    assert ["capture", *polars_schema("segments")] == head.split(",")
 
 
 def test_a_reader_of_packets_hands_out_the_same_pieces():

@@ -86,6 +86,31 @@ def test_a_frame_of_a_file_is_explained_as_that_of_a_pipe(frame):
     assert (2 if frame == 10**9 else 0) == runs[0][0]
 
 
+@pytest.mark.parametrize("arguments", ["report CAPTURE -o page.html --data", "analyze CAPTURE --html page.html",
+                                       "analyze CAPTURE --html page.html --output tables --segments",
+                                       "events CAPTURE --segments --flow 5 --format parquet --output x.parquet",
+                                       "events CAPTURE --segments --format parquet --output x.parquet"])  # fmt: skip
+@pytest.mark.parametrize("key", [[], ["--anonymize-key", "key"]])
+def test_files_written_of_a_file_are_those_of_a_pipe(tmp_path, arguments, key):
+    made = []
+    for folder, capture in (("file", str(WEB)), ("pipe", "-")):
+        inside = tmp_path / folder
+        inside.mkdir()
+        (inside / "key").write_bytes(KEY)
+        with WEB.open("rb") as stream:
+            words = [capture if word == "CAPTURE" else word for word in arguments.split()]
+            run = tcpfit(*words, *key, stdin=stream, cwd=inside)
+        assert (0, "") == (run.returncode, run.stderr)
+        pages = {path.name: path.read_text() for path in inside.glob("*.html")}
+        tables = {path.name: pl.read_parquet(path) for path in inside.rglob("*.parquet") if path.stem != "captures"}
+        made.append((pages, tables))
+    (page, tables), (piped_page, piped_tables) = made
+    assert page.keys() == piped_page.keys() and tables.keys() == piped_tables.keys()
+    assert len(page) + len(tables) >= 1
+    assert [name for name in tables if not tables[name].equals(piped_tables[name])] == []
+    assert [n for n in page if page[n] != piped_page[n].replace("standard input", WEB.name)] == []
+
+
 def test_a_file_that_grows_has_the_segments_of_the_flows_that_it_has_then(tmp_path):
     path = tmp_path / "growing.pcap"
     first = captures.pcap(Transfer(segments=20).run())
