@@ -20,6 +20,8 @@ use std::collections::VecDeque;
 const REMEMBERED: usize = 4096;
 /// A copy made by the network or the capture comes within this, where only time can tell it from a resend.
 const COPY_NS: i64 = 500_000;
+/// Least round trips in which the sender can know what became of a segment.
+const SOONEST_RESEND: f64 = 0.5;
 /// A copy made by the capture comes at once; one made on the path has to be sent on the last link after the original.
 pub const CAPTURE_COPY_NS: i64 = 10_000;
 /// Round trips that a silence lasts at least where the timer ends it.
@@ -270,6 +272,14 @@ impl Arrivals {
         self.on_other_data(Passing::new(left, segment), count, place, sender, sink);
     }
 
+    /// A copy that the capture has made.
+    pub fn on_capture_copy(&mut self, passing: &Passing, sender: &Sender, sink: &mut dyn Sink) {
+        self.packets += 1;
+        let count = segments(passing.right - passing.left, sender.smss);
+        self.uncommon().counts.copies += u64::from(count);
+        self.copy_event(passing, count, sender, sink);
+    }
+
     /// The segment comes by value: one whose address is asked for is written to memory, and most are only looked at.
     #[inline(never)]
     fn on_other_data(
@@ -286,7 +296,7 @@ impl Arrivals {
         }
         if place == Place::Copy || self.is_copy(passing, sender) {
             self.uncommon().counts.copies += u64::from(count);
-            if !self.is_capture_copy(passing) {
+            if !self.is_capture_copy(passing, sender) {
                 // the network's copy passed the capture point like any other packet
                 self.segments += u64::from(count);
                 self.uncommon().counts.network_copies += u64::from(count);
@@ -347,20 +357,36 @@ impl Arrivals {
         }
     }
 
-    /// Same range and timestamp again, sooner than any resend could come.
+    /// Same range, identification and timestamp again, sooner than any resend could come.
     fn is_copy(&self, passing: &Passing, sender: &Sender) -> bool {
-        let Some(last) = &self.last else { return false };
-        let same = last.left == passing.left
-            && last.right == passing.right
-            && last.tsval == passing.tsval
-            && last.checksum == passing.checksum
-            && last.ip_id == passing.ip_id;
-        let soon_ns = if sender.rtt.min_s.is_finite() {
-            (sender.rtt.min_s * 1e8) as i64
-        } else {
-            0
+        let same_as_last = self.last.is_some_and(|last| {
+            last.left == passing.left
+                && last.right == passing.right
+                && last.tsval == passing.tsval
+                && last.checksum == passing.checksum
+                && last.ip_id == passing.ip_id
+                && passing.time_ns - last.time_ns < COPY_NS.max(sender.round_trips_ns(0.1))
+        });
+        same_as_last || self.transmission_copied(passing, sender).is_some()
+    }
+
+    /// The transmission before, which is the same packet, if this one came too soon to be an answer to what had become of
+    /// it. A copy need not follow at once: a mirror port of a busy switch has other packets in between.
+    fn transmission_copied(&self, passing: &Passing, sender: &Sender) -> Option<Transmission> {
+        let at_sender = sender.vantage == Vantage::Sender;
+        let known = passing.ip_id.is_some_and(|id| id != 0);
+        if !at_sender && !known {
+            return None; // a resend can come at once behind its original that came late
+        }
+        let soon_ns = match (at_sender, known) {
+            // a timer may send again what had gone out just before it
+            (true, false) => COPY_NS.min(sender.round_trips_ns(SOONEST_RESEND)),
+            (true, true) => COPY_NS.max(sender.round_trips_ns(SOONEST_RESEND)),
+            (false, _) => COPY_NS,
         };
-        same && passing.time_ns - last.time_ns < COPY_NS.max(soon_ns)
+        let last = sender.board.last_of(passing.left, passing.right)?;
+        let same = (last.tsval, last.ip_id) == (passing.tsval.unwrap_or(0), passing.ip_id.unwrap_or(0));
+        Some(last).filter(|_| same && passing.time_ns - last.time_ns < soon_ns)
     }
 
     /// The identification has been seen: on the same range, and sooner than a timer could send it again?
@@ -382,14 +408,17 @@ impl Arrivals {
         ((passing.time_ns - first_ns) as f64 / 1e9) < SHORTEST_TIMER_S
     }
 
-    /// A mirror port, or capturing on two interfaces, repeats a packet at once and unchanged.
-    fn is_capture_copy(&self, passing: &Passing) -> bool {
-        self.last.is_some_and(|last| {
-            last.left == passing.left
-                && last.ttl == passing.ttl
-                && last.checksum == passing.checksum
-                && passing.time_ns - last.time_ns < CAPTURE_COPY_NS
-        })
+    /// A mirror port, or capturing on two interfaces, repeats a packet soon and unchanged. At the sender there is no path yet
+    /// that could have made a copy; elsewhere one that comes at once has not been sent on a last link after its original.
+    fn is_capture_copy(&self, passing: &Passing, sender: &Sender) -> bool {
+        let since_ns = |last: &Passing| passing.time_ns - last.time_ns;
+        let same = |last: &&Passing| (last.left, last.checksum) == (passing.left, passing.checksum);
+        let last = self.last.as_ref().filter(same);
+        if sender.vantage == Vantage::Sender {
+            let known = passing.ip_id.is_some_and(|id| id != 0);
+            return known || last.is_none_or(|last| since_ns(last) < COPY_NS);
+        }
+        last.is_some_and(|last| last.ttl == passing.ttl && since_ns(last) < CAPTURE_COPY_NS)
     }
 
     fn copy_event(&self, passing: &Passing, count: u32, sender: &Sender, sink: &mut dyn Sink) {

@@ -3,9 +3,10 @@
 use crate::events::marks;
 use crate::flow::ack_delay::AckDelay;
 use crate::flow::ack_trail::AckTrail;
-use crate::flow::arrivals::{Arrivals, CAPTURE_COPY_NS};
+use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS};
 use crate::flow::direction::{smss_of, Flow};
 use crate::flow::listing::Listing;
+use crate::flow::mirror::Mirror;
 use crate::flow::rare::Rare;
 use crate::flow::sender::Sender;
 use crate::flow::sequence::Unwrap;
@@ -122,6 +123,8 @@ struct LastPacket {
     ip_id: u16,
     checksum: u16,
     ttl: u8,
+    /// The end's SYN, or the other's, came twice: all packets may.
+    doubled: bool,
 }
 
 impl LastPacket {
@@ -134,6 +137,7 @@ impl LastPacket {
             ip_id: segment.ip_id.unwrap_or(0),
             checksum: segment.checksum,
             ttl: segment.ttl,
+            doubled: self.doubled,
         };
         let copied = this.ip_id == self.ip_id
             && this.ip_id != 0
@@ -151,7 +155,8 @@ struct Syn {
     sack_permitted: bool,
     /// AE, CWR and ECE.
     ace: u8,
-    copies: u32,
+    /// It came again sooner than the timer could send it.
+    copied: bool,
     incomplete: bool,
 }
 
@@ -167,6 +172,8 @@ pub struct Connection {
     client: Option<usize>,
     /// Segments, and the end that sent each.
     held_back: Vec<(usize, Segment)>,
+    /// The last packets of each end, where those of the capturing host come twice.
+    mirrors: Option<Box<[Mirror; 2]>>,
 }
 
 impl Connection {
@@ -184,6 +191,7 @@ impl Connection {
             synack_seen: false,
             position: None,
             held_back: Vec::new(),
+            mirrors: None,
             reset: false,
         }
     }
@@ -317,6 +325,10 @@ impl Connection {
         if copied && segment.payload == 0 {
             return; // of data the flow counts the copies
         }
+        if self.ends[end].last.doubled && self.is_mirrored(end, segment) {
+            self.on_mirrored(end, segment, sink);
+            return;
+        }
         if segment.has(flags::SYN) {
             self.on_syn(end, segment);
             if segment.payload == 0 {
@@ -329,12 +341,37 @@ impl Connection {
         self.process(end, segment, numbers, sink);
     }
 
+    /// Packets of the host that captures come twice, and this one has come.
+    #[cold]
+    fn is_mirrored(&mut self, end: usize, segment: &Segment) -> bool {
+        let local = self.local_end();
+        let copies_syns = |end: usize| self.ends[end].syn.is_some_and(|syn| syn.copied);
+        if segment.has(flags::SYN) || !local.is_some_and(copies_syns) {
+            return false;
+        }
+        self.mirrors.get_or_insert_default()[end].has_seen(segment)
+    }
+
+    #[cold]
+    fn on_mirrored(&mut self, end: usize, segment: &Segment, sink: &mut dyn Sink) {
+        let End { direction, unwrap, .. } = &mut self.ends[end];
+        if let (Some(flow), Some(unwrap), 1..) = (direction, unwrap, segment.payload) {
+            let passing = Passing::new(unwrap.near(segment.seq), segment);
+            flow.arrivals.on_capture_copy(&passing, &flow.sender, sink);
+        }
+    }
+
     #[cold]
     fn on_syn(&mut self, end: usize, segment: &Segment) {
         let answer = segment.has(flags::ACK);
         let known = self.ends[end].syn;
         let again = known.is_some() && self.ends[end].unwrap.is_some_and(|u| u.isn() == segment.seq);
         let since_s = (segment.time_ns - self.ends[end].syn_ns) as f64 / 1e9;
+        if let Some(syn) = self.ends[end].syn.as_mut().filter(|_| again && since_s < SYN_TIMER_S) {
+            syn.copied = true;
+            self.ends.iter_mut().for_each(|end| end.last.doubled = true);
+            return;
+        }
         if !again {
             // also a second SYN-ACK with another number: the later one counts
             self.ends[end].unwrap = Some(Unwrap::new(segment.seq));
@@ -345,7 +382,7 @@ impl Connection {
             window_scale: o.window_scale.map(|k| k.min(window_scale::LARGEST)),
             sack_permitted: o.sack_permitted,
             ace: marks::ace(segment.flags),
-            copies: known.map_or(0, |s| s.copies) + u32::from(again),
+            copied: known.is_some_and(|syn| syn.copied && again),
             incomplete: o.incomplete,
         });
         self.ends[end].syn_ns = segment.time_ns;
@@ -362,7 +399,7 @@ impl Connection {
             self.ends[end].before_data(segment);
         }
         let end = &mut self.ends[end];
-        if again && since_s > SYN_TIMER_S && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
+        if again && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
             end.repeated_syns.push((*segment, since_s, earlier));
         }
     }

@@ -11,6 +11,7 @@ mod hosts;
 mod index;
 pub mod ip_id;
 pub mod listing;
+mod mirror;
 mod packed;
 mod past;
 mod places;

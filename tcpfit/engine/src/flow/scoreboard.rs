@@ -448,6 +448,13 @@ impl Scoreboard {
         unit.into_iter().flat_map(all)
     }
 
+    /// The last transmission of that range, if it passed the capture point.
+    pub fn last_of(&self, left: u64, right: u64) -> Option<Transmission> {
+        let unit = self.units.get(self.find(left))?;
+        let last = self.last(unit);
+        Some(last).filter(|last| (unit.left, unit.right()) == (left, right) && last.seen())
+    }
+
     /// The transmission `order` of the unit that holds the byte `at` passed after all. False if there is none.
     pub fn arrived(&mut self, order: u64, at: u64, frame: u64) -> bool {
         let n = self.find(at);

@@ -216,6 +216,15 @@ impl Sender {
         self.flight_without(self.received())
     }
 
+    /// So many least round trips; 0 before one was seen.
+    pub fn round_trips_ns(&self, count: f64) -> i64 {
+        if self.rtt.min_s.is_finite() {
+            (self.rtt.min_s * count * 1e9) as i64
+        } else {
+            0
+        }
+    }
+
     /// Segments outstanding that the receiver is known, or thought, to have.
     #[inline]
     fn received(&self) -> u32 {
