@@ -11,6 +11,10 @@ use crate::segment::{flags, Direction, Segment};
 const AT_END: f64 = 0.05;
 /// Half as short as this, and below a tenth of the round trip, is the host itself.
 const HOST_S: f64 = 0.0003;
+/// A host takes no longer than this to answer itself; in a LAN that is much of the round trip.
+const STACK_S: f64 = 0.0001;
+/// A receiver farther away than this has a link before it that can lose what passed the capture point.
+const LAST_HOP_S: f64 = 0.001;
 /// A whole round trip as short as this is one machine talking to itself.
 const LOOPBACK_S: f64 = 0.0002;
 
@@ -73,10 +77,14 @@ impl Position {
         let Some(fraction) = self.fraction(end) else {
             return Vantage::Unknown;
         };
-        let near = |half: Option<f64>, share: f64| half.is_some_and(|s| s < HOST_S) && share < 0.1;
+        let near = |half: Option<f64>, share: f64| {
+            half.is_some_and(|s| s < HOST_S && share < 0.1 || s < STACK_S && share < 0.3)
+        };
         if fraction < AT_END || near(self.halves_s[end], fraction) {
             Vantage::Sender
-        } else if fraction > 1.0 - AT_END || near(self.halves_s[1 - end], 1.0 - fraction) {
+        } else if fraction > 1.0 - AT_END && self.halves_s[1 - end].is_none_or(|s| s < LAST_HOP_S)
+            || near(self.halves_s[1 - end], 1.0 - fraction)
+        {
             Vantage::Receiver
         } else {
             Vantage::Middle
@@ -132,6 +140,10 @@ pub fn from_packets(packets: &[(usize, Segment)]) -> Position {
             confidence: 0.6,
             ..Position::from_halves(a, b)
         },
+        [Some(half), None] | [None, Some(half)] if half < HOST_S => Position {
+            halves_s: halves,
+            ..Position::at(usize::from(halves[0].is_none()), 0.6)
+        },
         _ => Position {
             halves_s: halves,
             ..Position::UNKNOWN
@@ -174,9 +186,11 @@ mod tests {
             [Vantage::Sender, Vantage::Middle]
         );
         assert_eq!(
-            [of(0.0951, 0.0049), of(0.0949, 0.0051)],
+            [of(0.0191, 0.0009), of(0.0169, 0.0009)],
             [Vantage::Receiver, Vantage::Middle]
         );
+        // a last hop of 2 ms can lose what has passed
+        assert_eq!(of(0.098, 0.002), Vantage::Middle);
         // a host answers in 0.3 ms, if that is below a tenth
         assert_eq!(
             [of(0.00029, 0.0031), of(0.00031, 0.0031)],
@@ -187,5 +201,10 @@ mod tests {
             [Vantage::Middle, Vantage::Middle]
         );
         assert_eq!(of(0.0031, 0.00029), Vantage::Receiver);
+        // in a LAN the host itself may take a quarter of it
+        assert_eq!(
+            [of(0.00009, 0.00027), of(0.00027, 0.00009), of(0.00011, 0.00033)],
+            [Vantage::Sender, Vantage::Receiver, Vantage::Middle]
+        );
     }
 }
