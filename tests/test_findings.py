@@ -168,6 +168,8 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "partial-ack": ["sack-absent"],
         "receiver-lost-tail": ["sack-absent"],
         "receiver-timeout-again": ["sack-absent"],
+        "router-two-interfaces": ["duplicated-capture"],
+        "syn-ack-answers-syn": ["syn-loss"],
         "syn-again": ["syn-loss"],
         "syn-again-vantage": ["syn-loss"],
         "timeout-go-back": ["sack-absent"],

@@ -59,6 +59,8 @@ pub struct Episodes {
     backoff: u32,
     /// Left edge when the last tail loss probe was sent.
     probe_una: u64,
+    /// When that was.
+    pub probe_ns: i64,
     /// Doublings of the timer that last until data sent once are acknowledged (RFC 6298, 5.5 and 5.7; Karn).
     pub doublings: u32,
     /// Smoothed length of the timers seen from start to end, undoubled, the host's own floor included; 0 while none was.
@@ -76,6 +78,7 @@ impl Blank for Episodes {
         timer_una: u64::MAX,
         backoff: 0,
         probe_una: u64::MAX,
+        probe_ns: i64::MIN / 2,
         doublings: 0,
         timer_s: 0.0,
         recoveries: 0,
@@ -192,6 +195,11 @@ impl Sender {
             return self.on_resend_one_way(sent, asked, sink);
         }
         let Some(question) = asked else {
+            if self.begun_before && self.totals.acks == 0 {
+                // data older than the capture, of which no ACK has been seen
+                self.resend_event(sent, None, Reason::Unknown, sink);
+                return Reason::Unknown;
+            }
             self.resend_event(sent, None, Reason::Unneeded, sink);
             self.fates.unneeded(sent, self.smss, least_ns(self.rtt.min_s), sink);
             return Reason::Unneeded;
@@ -293,16 +301,20 @@ impl Sender {
         let silence_s = q.since_ack_s.min(q.since_sent_s);
         if self.sack && q.sacked_above > 0 {
             let rack = (q.time_ns - q.last.time_ns) as f64 / 1e9 <= self.longest_rack_s() && !full_timer;
-            return if q.head && timer && !rack {
+            let enough = q.sacked_above >= DUPTHRESH;
+            let told = enough && self.is_just_told(q);
+            let expired = timer && !rack && (full_timer || !told) && !(enough && self.way_unknown);
+            return if q.head && expired {
                 Reason::Rto
-            } else if q.sacked_above >= DUPTHRESH && !(timer && rack) {
+            } else if enough && !(timer && rack) {
                 Reason::FastDupthresh
             } else {
                 Reason::FastRack
             };
         }
         // RFC 8985, 7: a probe repeats the last segment; without SACK no stack sends one
-        let can_probe = self.sack && q.tail && q.copies == 1 && self.episodes.probe_una != self.una;
+        let can_probe =
+            (self.sack || self.begun_before) && q.tail && q.copies == 1 && self.episodes.probe_una != self.una;
         if can_probe && !q.clocked && silence_s >= (2.0 * self.rtt.srtt_s).min(self.rtt.rto_s()) * TIMER_SHARE {
             return Reason::Tlp;
         }
@@ -349,7 +361,9 @@ impl Sender {
         if self.sack {
             // a resend shows itself lost when something sent after it arrives (RFC 8985, 6.2); before, only the timer knows
             let untold = resent_before && full_timer && self.delivered_order <= q.last.order;
-            return match (q.head && (timer || untold), resent_before) {
+            let told = resent_before && self.delivered_order > q.last.order && self.is_just_told(q);
+            let expired = timer && (full_timer || !told) || untold;
+            return match (q.head && expired, resent_before) {
                 (true, _) => Reason::Rto,
                 (false, true) => Reason::LostRetransmission,
                 (false, false) => Reason::Recovery,
@@ -471,6 +485,7 @@ impl Sender {
 
     fn on_probe(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
         self.episodes.probe_una = self.una;
+        self.episodes.probe_ns = sent.time_ns;
         self.episodes.probes += 1;
         sink.event(EventRow {
             flow: self.flow,
@@ -510,6 +525,11 @@ impl Sender {
             value: q.map(|q| (sent.time_ns - q.last.time_ns) as f64 / 1e9),
             ..EventRow::NONE
         });
+    }
+
+    /// An ACK came just before: a paced sender acts on it a little later, while a timer would have to run to its end.
+    fn is_just_told(&self, q: &Question) -> bool {
+        q.since_ack_s < self.rtt.srtt_s / 2.0
     }
 
     /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).

@@ -183,7 +183,17 @@ impl AckDelay {
 
     /// Without timestamps: a resend shows how long the ACK that asked for it took.
     pub fn on_resend(&mut self, answer: &Answer) {
-        if answer.tsecr.is_some() || !answer.is_sure_resend() || self.way_ns == 0 {
+        if answer.tsecr.is_some() || !answer.is_sure_resend() && (self.way_ns != 0 || !answer.resend()) {
+            return;
+        }
+        if self.way_ns == 0 {
+            // nothing has told the way yet: a resend that the third duplicate ACK asked for does
+            let asked = Some(&self.edge).filter(|edge| edge.at == answer.left);
+            let third_ns = asked
+                .and_then(|edge| edge.third_ns)
+                .map(|third_ns| answer.time_ns - third_ns);
+            self.way_ns = third_ns.filter(|&took_ns| took_ns < LOST_ACK_NS).unwrap_or(0);
+            self.least_ns = self.way_ns / 2;
             return;
         }
         let mut edges = std::iter::once(&self.edge).chain(self.earlier.iter().rev());
@@ -229,6 +239,8 @@ impl AckDelay {
         let arrived = match (front.tsval, answer.tsecr) {
             // an older echo: the ACK was still under way, or lost itself if that lasts
             (Some(tsval), Some(echo)) => before(tsval, echo) || tsval == echo && !beyond && !answer.asked || overdue,
+            // what a silence ended and it acknowledges was not sent again for it: the ACK was lost
+            _ if beyond && answer.silence_ns > self.way_ns => overdue,
             _ => answer.time_ns >= due_ns + if beyond { WAY_MARGIN_NS } else { 0 },
         };
         if !arrived {
@@ -298,6 +310,7 @@ mod tests {
             frame: 1,
             ack,
             window: None,
+            field: 0,
             tsecr: None,
             pure: true,
             sack: [(0, 0); 4],

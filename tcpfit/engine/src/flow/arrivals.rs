@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 /// Missing transmissions remembered; older ones are lost for good.
 const REMEMBERED: usize = 4096;
 /// A copy made by the network or the capture comes within this, where only time can tell it from a resend.
-const COPY_NS: i64 = 500_000;
+pub const COPY_NS: i64 = 500_000;
 /// Least round trips in which the sender can know what became of a segment.
 const SOONEST_RESEND: f64 = 0.5;
 /// A copy made by the capture comes at once; one made on the path has to be sent on the last link after the original.
@@ -375,18 +375,22 @@ impl Arrivals {
     fn transmission_copied(&self, passing: &Passing, sender: &Sender) -> Option<Transmission> {
         let at_sender = sender.vantage == Vantage::Sender;
         let known = passing.ip_id.is_some_and(|id| id != 0);
-        if !at_sender && !known {
-            return None; // a resend can come at once behind its original that came late
-        }
         let soon_ns = match (at_sender, known) {
             // a timer may send again what had gone out just before it
             (true, false) => COPY_NS.min(sender.round_trips_ns(SOONEST_RESEND)),
             (true, true) => COPY_NS.max(sender.round_trips_ns(SOONEST_RESEND)),
-            (false, _) => COPY_NS,
+            (false, true) => COPY_NS,
+            // a resend can come at once behind its original that came late
+            (false, false) => 0,
         };
         let last = sender.board.last_of(passing.left, passing.right)?;
         let same = (last.tsval, last.ip_id) == (passing.tsval.unwrap_or(0), passing.ip_id.unwrap_or(0));
-        Some(last).filter(|_| same && passing.time_ns - last.time_ns < soon_ns)
+        // a resend has the time at which it is sent
+        let stale = passing
+            .tsval
+            .zip(self.newest_tsval)
+            .is_some_and(|(tsval, newest)| before(tsval, newest));
+        Some(last).filter(|_| same && (stale || passing.time_ns - last.time_ns < soon_ns))
     }
 
     /// The identification has been seen: on the same range, and sooner than a timer could send it again?
@@ -418,7 +422,15 @@ impl Arrivals {
             let known = passing.ip_id.is_some_and(|id| id != 0);
             return known || last.is_none_or(|last| since_ns(last) < COPY_NS);
         }
-        last.is_some_and(|last| last.ttl == passing.ttl && since_ns(last) < CAPTURE_COPY_NS)
+        last.is_some_and(|last| {
+            // no path has a router that a packet passes by: another capture point saw the copy
+            let soon_ns = if last.ttl == passing.ttl {
+                CAPTURE_COPY_NS
+            } else {
+                COPY_NS
+            };
+            since_ns(last) < soon_ns
+        })
     }
 
     fn copy_event(&self, passing: &Passing, count: u32, sender: &Sender, sink: &mut dyn Sink) {

@@ -3,7 +3,7 @@
 use crate::events::marks;
 use crate::flow::ack_delay::AckDelay;
 use crate::flow::ack_trail::AckTrail;
-use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS};
+use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS, COPY_NS};
 use crate::flow::direction::{smss_of, Flow};
 use crate::flow::listing::Listing;
 use crate::flow::mirror::Mirror;
@@ -128,10 +128,10 @@ struct LastPacket {
 }
 
 impl LastPacket {
-    /// The capture has taken the same packet twice. Without an identification an answer to each of two segments looks
-    /// the same as a copy.
+    /// The same packet again: at once, as a mirror port gives it, or a little later behind a router. Without an
+    /// identification an answer to each of two segments looks the same.
     #[inline]
-    fn is_copied_by(&mut self, segment: &Segment) -> bool {
+    fn is_repeated_by(&mut self, segment: &Segment) -> bool {
         let this = Self {
             time_ns: segment.time_ns,
             ip_id: segment.ip_id.unwrap_or(0),
@@ -139,12 +139,11 @@ impl LastPacket {
             ttl: segment.ttl,
             doubled: self.doubled,
         };
-        let copied = this.ip_id == self.ip_id
-            && this.ip_id != 0
-            && (this.checksum, this.ttl) == (self.checksum, self.ttl)
-            && (0..CAPTURE_COPY_NS).contains(&(this.time_ns - self.time_ns));
+        let soon_ns = if this.ttl == self.ttl { CAPTURE_COPY_NS } else { COPY_NS };
+        let repeated = (this.ip_id, this.checksum) == (self.ip_id, self.checksum)
+            && (0..soon_ns).contains(&(this.time_ns - self.time_ns));
         *self = this;
-        copied
+        repeated
     }
 }
 
@@ -209,6 +208,12 @@ impl Connection {
         if let Some(flow) = &self.ends[end ^ usize::from(segment.payload == 0)].direction {
             prefetch(&**flow);
         }
+    }
+
+    /// SACK says of each ACK why it was sent: two that look the same are one.
+    fn uses_sack(&self) -> bool {
+        let permits = |end: &End| end.syn.is_some_and(|syn| syn.sack_permitted);
+        self.ends.iter().all(permits)
     }
 
     /// Initial sequence number of each end, as far as known.
@@ -321,8 +326,8 @@ impl Connection {
         if let Some((tsval, _)) = segment.options.timestamps {
             self.ends[end].stamps.learn(tsval, segment.time_ns);
         }
-        let copied = self.ends[end].last.is_copied_by(segment);
-        if copied && segment.payload == 0 {
+        let repeated = self.ends[end].last.is_repeated_by(segment);
+        if repeated && segment.payload == 0 && (segment.ip_id.is_some_and(|id| id != 0) || self.uses_sack()) {
             return; // of data the flow counts the copies
         }
         if self.ends[end].last.doubled && self.is_mirrored(end, segment) {
@@ -386,6 +391,8 @@ impl Connection {
             incomplete: o.incomplete,
         });
         self.ends[end].syn_ns = segment.time_ns;
+        // a SYN that came since asked for it; a reset has answered it
+        let asked = answer && self.ends[1 - end].syn_frame > self.ends[end].syn_frame || self.reset;
         let earlier = std::mem::replace(&mut self.ends[end].syn_frame, segment.frame);
         if answer {
             self.ends[end].acknowledged = Some(segment.ack);
@@ -399,7 +406,7 @@ impl Connection {
             self.ends[end].before_data(segment);
         }
         let end = &mut self.ends[end];
-        if again && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
+        if again && !asked && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
             end.repeated_syns.push((*segment, since_s, earlier));
         }
     }
@@ -543,7 +550,9 @@ impl Connection {
         let begun = self.ends[end].trail.take().and_then(|trail| trail.flow);
         let number = begun.unwrap_or_else(|| numbers.take());
         let mut sender = Sender::new(number, start, smss, vantage);
-        sender.sack = own.zip(peer).is_some_and(|(a, b)| a.sack_permitted && b.sack_permitted);
+        sender.sack = self.uses_sack();
+        sender.begun_before = own.zip(peer).is_none();
+        sender.way_unknown = vantage == Vantage::Receiver && !timestamps && position.halves_s[end].is_none();
         sender.timestamps = timestamps;
         sender.one_way = !self.ends[1 - end].seen;
         if let Some(rtt_s) = position.round_trip_s() {
@@ -576,6 +585,7 @@ impl Connection {
             windows: Rare::new(number),
             fin: None,
             early: None,
+            probed: None,
             watched: true,
             scale: scales.exact().is_none().then(|| Box::new(WindowScale::new(scales))),
         }));

@@ -14,8 +14,6 @@ use crate::segment::{flags, Segment};
 const COMMON_SMSS: [u32; 6] = [1448, 1460, 1428, 1440, 1388, 1400];
 /// RFC 9293, 3.7.1: default MSS for IPv4.
 const DEFAULT_SMSS: u32 = 536;
-/// Keep-alive timers count in seconds.
-const KEEP_ALIVE_NS: i64 = 1_000_000_000;
 /// A FIN that comes again sooner is a copy by the path or the capture, not one that the sender sent again.
 const FIN_COPY_NS: i64 = 10_000_000;
 
@@ -44,6 +42,8 @@ pub struct Flow {
     /// The last FIN without data.
     pub fin: Option<Box<Passing>>,
     pub early: Option<Box<EarlyAcks>>,
+    /// The last probe of a byte.
+    pub probed: Option<Box<Passing>>,
 }
 
 /// The receiver's window was closed.
@@ -51,6 +51,8 @@ pub struct Flow {
 pub struct ZeroWindows {
     /// When the ACK passed that closed it, and its frame, while it is closed.
     closed: Option<(i64, u64)>,
+    /// Last ACK that said so.
+    last_ns: i64,
     /// When it opened again, as seen at the capture point.
     opened_ns: i64,
     pub zero_count: u64,
@@ -59,6 +61,7 @@ pub struct ZeroWindows {
 impl Blank for ZeroWindows {
     const BLANK: &'static Self = &Self {
         closed: None,
+        last_ns: i64::MIN / 2,
         opened_ns: i64::MIN / 2,
         zero_count: 0,
     };
@@ -137,7 +140,13 @@ impl Flow {
         if self.is_probe(&passing) {
             self.arrivals.on_other(segment.ip_id);
             self.probe_event(passing, sink);
+            self.probed = Some(Box::new(passing));
             return;
+        }
+        let probed = self.probed.take();
+        if let Some(probed) = probed.filter(|probed| (probed.left, probed.right) == (self.sender.nxt, left)) {
+            // the sender goes on behind the byte: it was taken (RFC 9293, 3.8.6.1)
+            self.sender.send_new(&Arrivals::sent(&probed));
         }
         if !self.smss_known && segment.payload > self.sender.smss {
             let guess = smss_of(segment.payload);
@@ -227,9 +236,8 @@ impl Flow {
     #[inline]
     pub fn is_probe(&self, passing: &Passing) -> bool {
         let one_byte = passing.right - passing.left == 1;
-        let idle = self.sender.una == self.sender.nxt;
         one_byte
-            && (idle && passing.left + 1 == self.sender.nxt
+            && (self.sender.is_idle(passing.time_ns) && passing.left + 1 == self.sender.nxt
                 || self.window_closed(passing.time_ns) && passing.left <= self.sender.nxt)
     }
 
@@ -240,11 +248,10 @@ impl Flow {
 
     /// The same without data, as Linux does it: only the number, one below the next, calls for an answer.
     pub fn is_empty_probe(&self, passing: &Passing, segment: &Segment) -> bool {
-        let idle_ns = passing.time_ns - self.sender.last_sent_ns;
         let below = passing.left < self.sender.nxt;
         let number_only = segment.flags & (flags::FIN | flags::SYN) == 0 && below && self.first_ns != 0;
         number_only
-            && (passing.left + 1 == self.sender.nxt && idle_ns >= KEEP_ALIVE_NS
+            && (passing.left + 1 == self.sender.nxt && self.sender.is_quiet(passing.time_ns)
                 || passing.left + 1 == self.sender.una && self.window_closed(passing.time_ns))
     }
 
@@ -298,6 +305,7 @@ impl Flow {
             frame: segment.frame,
             ack: at,
             window: scale.map(|k| u32::from(segment.window) << k),
+            field: segment.window,
             tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
             pure: segment.payload == 0 && !segment.has(flags::FIN),
             sack: [(0, 0); 4],
@@ -355,6 +363,9 @@ impl Flow {
     }
 
     pub fn on_window(&mut self, segment: &Segment, sink: &mut dyn Sink) {
+        if segment.window == 0 {
+            self.windows.last_ns = segment.time_ns;
+        }
         match (segment.window, self.windows.closed) {
             (0, None) => {
                 self.windows.closed = Some((segment.time_ns, segment.frame));
@@ -405,6 +416,9 @@ impl Flow {
             asked: false,
         };
         answer.asked = self.is_further_resend(&answer, segment);
+        if self.sender.way_unknown && segment.payload > 0 {
+            self.sender.way_unknown = self.acks.way_ns == 0;
+        }
         self.acks.learn(&answer);
         self.acks.on_resend(&answer);
         while let Some(ack) = self.acks.next(&answer) {
@@ -446,7 +460,7 @@ impl Flow {
                 self.sender.on_late_ack(&ack, sink);
             }
         }
-        self.end_zero_window(self.last_ns, None, sink);
+        self.end_zero_window(self.last_ns.max(self.windows.last_ns), None, sink);
         self.sender.finish(sink);
     }
 }
@@ -491,6 +505,7 @@ mod tests {
             windows: Rare::new(0),
             fin: None,
             early: None,
+            probed: None,
             watched: true,
             scale: None,
         }

@@ -173,6 +173,14 @@ impl Rtt {
         self.feed(rtt_s, una, nxt);
     }
 
+    /// No round trip is longer than that at its least.
+    #[inline]
+    pub fn least(&mut self, rtt_s: f64) {
+        if rtt_s > 0.0 && rtt_s < self.min_s {
+            self.min_s = rtt_s;
+        }
+    }
+
     #[inline(always)]
     fn keep(&mut self, rtt_s: f64) {
         match &mut self.kept {

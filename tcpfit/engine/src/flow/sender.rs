@@ -33,6 +33,8 @@ const PROMPT_NS: i64 = 200_000;
 /// Time in which an answer to an ACK counts as sent because of it, at least: at the sender;
 /// elsewhere four times as long.
 const CLOCK_FLOOR_NS: i64 = 1_000_000;
+/// Keep-alive timers count in seconds.
+const KEEP_ALIVE_NS: i64 = 1_000_000_000;
 /// Units that one ACK is held against, where it may concern any.
 pub const LOOKED_AT: usize = 4096;
 
@@ -64,6 +66,10 @@ pub struct Sender {
     pub timestamps: bool,
     /// More was outstanding than is followed.
     pub overfull: bool,
+    /// The handshake is not in the capture: nothing says whether SACK may be used, nor what a round trip takes at least.
+    pub begun_before: bool,
+    /// Nothing has told how long ACKs are under way: no round trip is known.
+    pub way_unknown: bool,
     // what ACKs need
     /// Since the left edge moved (RFC 5681, 2).
     pub duplicate_acks: u32,
@@ -99,6 +105,8 @@ pub struct Sender {
     pub board: Scoreboard,
     /// Most that was outstanding, in segments.
     pub flight_max: f64,
+    /// The window field of the last ACK.
+    window_field: u16,
 }
 
 /// Where pointers take eight bytes, these begin a line of a cache.
@@ -167,6 +175,8 @@ impl Sender {
             smss,
             vantage,
             sack: false,
+            begun_before: false,
+            way_unknown: false,
             timestamps: false,
             one_way: false,
             least_resend_s: f64::INFINITY,
@@ -191,6 +201,7 @@ impl Sender {
             last_sent_ns: i64::MIN / 2,
             delivered_order: 0,
             window: None,
+            window_field: 0,
             phase: Phase::Open,
             episodes: Rare::new(flow),
             fates: Rare::new(flow),
@@ -214,6 +225,16 @@ impl Sender {
     #[inline]
     pub fn flight(&self) -> f64 {
         self.flight_without(self.received())
+    }
+
+    /// Nothing was sent for as long as keep-alive timers run at least.
+    pub fn is_quiet(&self, now_ns: i64) -> bool {
+        now_ns - self.last_sent_ns >= KEEP_ALIVE_NS
+    }
+
+    /// The same, and nothing is outstanding.
+    pub fn is_idle(&self, now_ns: i64) -> bool {
+        self.una == self.nxt && self.is_quiet(now_ns)
     }
 
     /// So many least round trips; 0 before one was seen.
@@ -369,7 +390,7 @@ impl Sender {
     pub fn timer_start_ns(&self) -> i64 {
         let head = self.board.units.front();
         let head_ns = head.map_or(i64::MIN / 2, |u| self.board.last(u).time_ns);
-        self.last_advance_ns.max(head_ns)
+        self.last_advance_ns.max(head_ns).max(self.episodes.probe_ns)
     }
 
     /// Time an answer to an ACK may take and still count as sent because of it.

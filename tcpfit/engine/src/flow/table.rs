@@ -492,7 +492,8 @@ impl Tracker {
                 continue;
             };
             let reset = kept.live().is_some_and(Connection::outlives_reset);
-            if reset && listing.last_ns > first.due_ns - LINGER_NS {
+            let unacknowledged = kept.live().is_some_and(|connection| !connection.is_over());
+            if (reset || unacknowledged) && listing.last_ns > first.due_ns - LINGER_NS {
                 let due_ns = listing.last_ns.saturating_add(LINGER_NS);
                 self.closing.push_back(Closing { due_ns, ..first });
             } else {

@@ -24,6 +24,8 @@ pub struct Ack {
     pub ack: u64,
     /// Window after scaling, in bytes, below 2^30 (RFC 7323, 2.3); `None` if the scale is not known.
     pub window: Option<u32>,
+    /// As sent.
+    pub field: u16,
     pub tsecr: Option<u32>,
     /// It carried no payload, SYN or FIN.
     pub pure: bool,
@@ -118,7 +120,7 @@ impl Sender {
             self.advance(ack.time_ns, ack.ack, ack.window, heard, || *ack, sink);
         } else if ack.ack == self.una && ack.pure && self.order > 0 {
             // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
-            let same_window = ack.window == self.window;
+            let same_window = ack.window == self.window && (ack.window.is_some() || ack.field == self.window_field);
             let outstanding = !self.board.units.is_empty();
             if outstanding && (self.sacked > sacked_before || (same_window && !self.sack)) {
                 if self.duplicate_acks == 0 {
@@ -137,19 +139,29 @@ impl Sender {
                 self.count_unexplained(ack, outstanding && same_window);
             }
         }
-        self.end_ack(ack.time_ns, ack.window);
+        // of an ACK that another one overtook the window is an old one
+        let (window, field) = if ack.ack < self.una {
+            (self.window, self.window_field)
+        } else {
+            (ack.window, ack.field)
+        };
+        self.end_ack(ack.time_ns, window);
+        self.window_field = field;
     }
 
     /// Without SACK: an ACK that moves nothing came because of data above a hole, unless it answers a copy.
     #[inline(never)]
     fn count_unexplained(&mut self, ack: &Ack, duplicate: bool) {
         // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
-        if ack.window > self.window.map(|w| 2 * w) {
+        if ack.window > self.window.map(|w| 2 * w) || ack.window.is_none() && ack.field != self.window_field {
             return;
         }
         let due = self.fates.changed();
         if due.is_some_and(|fates| fates.answers.take(ack.time_ns, self.rtt.srtt_s)) {
             return;
+        }
+        if self.unexplained_acks == 0 && self.phase == Phase::Open {
+            self.duplicates.first_ns = ack.time_ns;
         }
         self.unexplained_acks += 1;
         if duplicate && self.fates.answers.under_way().is_none() && self.duplicates.lone.len() < LONE {
@@ -218,6 +230,9 @@ impl Sender {
             .front()
             .filter(|_| self.vantage != Vantage::Sender)
             .copied();
+        if self.begun_before {
+            self.note_least(time_ns, at);
+        }
         let mut sample_ns = self.take_plain(at, heard);
         let mut echoed_ns = None;
         if self.board.units.front().is_some_and(|unit| unit.left < at) {
@@ -229,7 +244,7 @@ impl Sender {
         if let Some(covered) = self.covered.as_mut().filter(|covered| !covered.is_empty()) {
             covered.below(self.una);
         }
-        if let Some(sent_ns) = sample_ns {
+        if let Some(sent_ns) = sample_ns.filter(|_| !self.way_unknown) {
             let stamped = first.filter(|first| first.time_ns == sent_ns && first.tsval != 0);
             let longer = stamped.and_then(|first| Some(whole().told?.longer_ns(first.tsval, first.time_ns)));
             let rtt_s = (time_ns - sent_ns + longer.unwrap_or(0)) as f64 / 1e9;
@@ -251,6 +266,19 @@ impl Sender {
         let window = window.map(|w| f64::from(w) / f64::from(self.smss));
         self.rounds.acked(time_ns, bytes, self.una, window, self.phase);
         self.settle(time_ns, sink);
+    }
+
+    /// Without a handshake: no answer comes sooner than the least round trip, and samples, of the oldest segment that an ACK
+    /// covers, are longer by what the receiver has waited for the newest (RFC 5681, 4.2). That one's is none of the timer's.
+    #[inline(never)]
+    fn note_least(&mut self, time_ns: i64, at: u64) {
+        if !matches!(self.vantage, Vantage::Sender | Vantage::Unknown) || self.way_unknown {
+            return;
+        }
+        let covered = self.board.units.iter().take_while(|unit| unit.right() <= at);
+        if let Some(newest) = covered.filter(|unit| unit.is_plain() && unit.sacked_ns == 0).last() {
+            self.rtt.least((time_ns - newest.time_ns) as f64 / 1e9);
+        }
     }
 
     /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
