@@ -166,6 +166,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
     expected = {
         "mirror-duplicate": ["duplicated-capture"],
         "partial-ack": ["sack-absent"],
+        "probe-accepted": ["slow-receiver"],
         "receiver-lost-tail": ["sack-absent"],
         "receiver-timeout-again": ["sack-absent"],
         "router-two-interfaces": ["duplicated-capture"],
