@@ -47,6 +47,13 @@ def test_a_frame_is_late_or_sent_again_not_both(analysis):
     assert [] == twice["frame"].to_list()
 
 
+def test_every_ack_is_of_a_round(analysis):
+    sums = analysis.rounds.group_by("flow").agg(pl.col("acked_bytes", "acks").sum())
+    flows = analysis.flows.select("flow", "acked_bytes", "acks").join(sums, on="flow", suffix="_of_rounds")
+    same = (pl.col("acked_bytes") == pl.col("acked_bytes_of_rounds")) & (pl.col("acks") == pl.col("acks_of_rounds"))
+    assert [] == flows.filter(~same).rows()
+
+
 def test_intervals_hold_their_value(analysis):
     outside = (pl.col("low") > pl.col("value")) | (pl.col("high") < pl.col("value")) | (pl.col("low") < 0)
     assert [] == analysis.parameters.filter(outside).rows()

@@ -203,7 +203,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
         so_far.select(column.over("owner")).to_series().to_numpy()
         for column in (of_flow, of_flow.cum_max().clip(lower_bound=0.0))
     )
-    short = course.acked < 0.5 * course.smss * course.sent
+    short = (course.acked < 0.5 * course.smss * course.sent) | course.runs_out
     growing = (flight > top) | (flight >= GROWTH * before)
     growing |= course.flow_count[course.owner] - course.position <= 1
     memory = _memories(course, axis, covers, (full_share >= 0.5) & course.open & (course.resent == 0))

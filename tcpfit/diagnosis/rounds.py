@@ -215,6 +215,16 @@ class Rounds:
         own: Flags = (self._at_sender & (self.flow_unprompted >= OWN_CLOCK))[self.owner]
         return own
 
+    @property
+    def runs_out(self) -> Flags:
+        """Rounds of flows that send by a clock of their own, and mostly a short segment in a round: whoever has more to
+        send fills it."""
+        told = (self.acked > 0) & (self.lost == 0) & (self.resent == 0)
+        short = told & (self.acked % self.smss > 0)
+        mostly = self._count(short) > self._count(told) / 2
+        runs_out: Flags = (mostly & (self.flow_unprompted >= OWN_CLOCK))[self.owner]
+        return runs_out
+
     @cached_property
     def flow_unprompted(self) -> Floats:
         """Share of each flow's steady rounds that did not begin with the ACK that ended the round before.

@@ -237,12 +237,19 @@ def _why(k: int, event: dict[str, Any] | None, evidence: _Evidence, outstanding:
     return UNKNOWN, "nothing in the capture shows the cause"
 
 
+def _acknowledged(k: int, right: int, packets: _Packets) -> bool:
+    """An ACK of these bytes passed in the first half of the silence after the k-th data segment, or before."""
+    middle = (int(packets.time[k]) + int(packets.time[k + 1])) // 2
+    passed = int(np.searchsorted(packets.ack_time, middle, "right"))
+    return bool(packets.ack[:passed].max(initial=0) >= right)
+
+
 def _timeout(k: int, event: dict[str, Any], evidence: _Evidence) -> str:
     """Why the timer had to run out (TAPO's classes)."""
     own = evidence.events
     left, when = int(event["left"]), int(event["time_ns"])
     if own.filter((pl.col("kind") == "spurious") & (pl.col("frame") == event["frame"])).height:
-        return "needless"
+        return "ack-lost" if _acknowledged(k, int(event["right"]), evidence.packets) else "needless"
     if int(event["segments"] or 0) > 0:
         return "back-off"
     lost = own.filter((pl.col("kind") == "loss") & (pl.col("time_ns") < when))

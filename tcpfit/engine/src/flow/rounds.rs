@@ -240,7 +240,10 @@ impl Rounds {
 
     /// An ACK moved the left edge to `una`; `rwnd` is the window then, in segments.
     pub fn acked(&mut self, time_ns: i64, bytes: u64, una: u64, rwnd: Option<f64>, phase: Phase) {
-        let Some(row) = &mut self.current else { return };
+        let Some(row) = &mut self.current else {
+            self.acked_between(bytes);
+            return;
+        };
         row.acked_bytes += bytes;
         row.acks += 1;
         row.end_ns = time_ns;
@@ -250,6 +253,15 @@ impl Rounds {
         if una >= self.ends_at {
             row.phase = phase;
             self.close();
+        }
+    }
+
+    /// The round is over, and the next one has not begun: what it sent after its first segment is its own.
+    #[inline(never)]
+    fn acked_between(&mut self, bytes: u64) {
+        if let Some(row) = self.waiting.back_mut() {
+            row.acked_bytes += bytes;
+            row.acks += 1;
         }
     }
 
