@@ -76,6 +76,7 @@ CASES = {
     "cooked-2": Transfer(lost=frozenset({9}), link_type=captures.SLL2),
     "headers-only": Transfer(lost=frozenset({9}), snaplen=96),
     "options-cut": Transfer(lost=frozenset({9}), snaplen=60),
+    "no-options": Transfer(lost=frozenset({9}), snaplen=54),
 }
 
 

@@ -229,7 +229,9 @@ def not_analysed(row: dict[str, str]) -> str | None:
 def segment(row: dict[str, str], time: int) -> Segment:
     """A segment from tshark's fields; of tunnelled headers the innermost count."""
     area = max(0, _number(row, "tcp.hdr_len") - 20)
-    options = tcp_options(bytes.fromhex(_last(row, "tcp.options"))[:area], area)
+    shown = _last(row, "tcp.options")
+    known = b"" if shown.startswith("<") else bytes.fromhex(shown)  # <MISSING>: the capture ends before them
+    options = tcp_options(known[:area], area)
     inner = [layer for layer in row["frame.protocols"].split(":") if layer in ("ip", "ipv6")][-1]
     v4 = inner == "ip"
     ip_id = int(_last(row, "ip.id"), 0) if v4 else None
