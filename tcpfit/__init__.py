@@ -34,6 +34,21 @@ __all__ = [
     "transfers",
 ]
 
+_MODULES = (
+    "annotation",
+    "anonymity",
+    "comparison",
+    "corpus",
+    "diagnosis",
+    "models",
+    "parameters",
+    "ranking",
+    "readers",
+    "report",
+    "schema",
+    "segment_file",
+)
+
 _LAZY = {
     "Analysis": "tcpfit.analysis",
     "analyze": "tcpfit.analysis",
@@ -47,12 +62,14 @@ _LAZY = {
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first asked for (PEP 562)."""
-    if name not in _LAZY:
-        raise AttributeError(f"module 'tcpfit' has no attribute {name!r}")
     from importlib import import_module
 
+    if name in _MODULES:
+        return import_module(f"tcpfit.{name}")
+    if name not in _LAZY:
+        raise AttributeError(f"module 'tcpfit' has no attribute {name!r}")
     return getattr(import_module(_LAZY[name]), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *_MODULES})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -186,3 +187,12 @@ def test_unsafe_code_is_where_it_is_named() -> None:
         if "allow(unsafe_code)" in path.read_text()
     }
     assert {"prefetch.rs": 1, "python.rs": 1} == blocks
+
+
+def test_modules_that_the_documentation_names_are_there_after_an_import():
+    code = "import tcpfit; print(*(getattr(tcpfit, n).__name__ for n in tcpfit.__dir__() if n in tcpfit._MODULES))"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
+    named = set(re.findall(r"tcpfit\.(\w+)\.\w+\(", "".join(p.read_text() for p in sorted(ROOT.glob("docs/**/*.md")))))
+    there = {name.removeprefix("tcpfit.") for name in run.stdout.split()}
+    assert {"models", "corpus"} <= named & there
+    assert named - there <= {"analyze", "pcap"}, named - there
