@@ -126,6 +126,12 @@ def run(
     """
     settings = replace(settings or Settings(), anonymized=None if key is None else fingerprint(key))
     settings.check()
+    _check_numbers(
+        workers=workers,
+        time_limit_s=time_limit_s,
+        memory_limit_bytes=memory_limit_bytes,
+        shard_over_bytes=shard_over_bytes,
+    )
     folder = Path(out)
     traces = plan(
         sources, include=include, exclude=exclude, labels=labels, join=join, leave_out=os.path.abspath(folder)
@@ -165,6 +171,12 @@ def run(
             local.close()
             work.identities.close()
             lock.truncate(0)
+
+
+def _check_numbers(**numbers: object) -> None:
+    for name, number in numbers.items():
+        if number is not None and not (isinstance(number, (int, float)) and number > 0):
+            raise InvalidParameter(f"{name} is a number above 0, or None, got {number!r}")
 
 
 def processors() -> int:

@@ -252,3 +252,11 @@ def test_files_have_the_permissions_of_the_umask(tmp_path):
     written = [path for path in (tmp_path / "out").rglob("*") if path.is_file()]
     assert written
     assert {0o640} == {path.stat().st_mode & 0o777 for path in written}
+
+
+@pytest.mark.parametrize("name", ["workers", "time_limit_s", "memory_limit_bytes", "shard_over_bytes"])
+@pytest.mark.parametrize("number", [-1, 0, "x"])
+def test_numbers_that_make_no_sense(tmp_path, name, number):
+    with pytest.raises(InvalidParameter, match=name):
+        corpus.run([], tmp_path / "out", **{name: number})
+    assert not (tmp_path / "out").exists()
