@@ -74,7 +74,7 @@ def diagnose(
                 out = terminal.console()
                 terminal.header(contract.capture_facts(whole), whole.flows.height, out)
                 if not found:
-                    click.echo("  no TCP flow carried data")
+                    click.echo("  no TCP flow carried data in what was analysed")
                 for each in found:
                     out.print()
                     diagnosed.show(each, whole.capture.get("start_ns") or 0, whole.rounds, out)

@@ -109,6 +109,9 @@ def run() -> None:
         warnings.simplefilter("ignore")  # those of libraries; tcpfit's own are in its output
         warnings.simplefilter("always", PluginWarning)
         warnings.showwarning = lambda message, *_, **__: complain(str(message))
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:  # the caller had closed it, as daemons do
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open to the end
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold bytes that are no text
     output = sys.stdout

@@ -90,7 +90,7 @@ def dynamics(
             complain(f"{capture}: {warning}")
         largest = analysis.largest()
         if not largest:
-            raise InvalidParameter(f"{capture} has no flow that carried data")
+            raise InvalidParameter(f"{capture} has no flow that carried data in what was analysed")
         found = course(analysis, largest[0] if flow is None else flow, bin_s=bin_s, losses=losses)
         if form == "json":
             click.echo(contract.dumps(pooled.course(found)))

@@ -41,7 +41,7 @@ def xpl(capture: str, output: Path, flows: tuple[int, ...], source: options.Sour
         analysis = read_between(capture, source, lambda _: flows) if flows else read(capture, source, segments=True)
         chosen = analysis.select(flows) if flows else analysis
         if chosen.flows.is_empty():
-            raise InvalidParameter(f"{capture} has no TCP flow that carried data")
+            raise InvalidParameter(f"{capture} has no TCP flow that carried data in what was analysed")
         try:
             output.mkdir(parents=True, exist_ok=True)
             for flow in chosen.flows["flow"]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
@@ -370,23 +371,31 @@ class AtomicFile:
         self.target = target
 
     def __enter__(self) -> Path:
-        handle, name = tempfile.mkstemp(prefix=f".{self.target.name}.", suffix=".partial", dir=self.target.parent)
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{self.target.name}.", suffix=".partial", dir=self.target.parent)
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, str(self.target)) from error
         os.close(handle)
         self._partial = Path(name)
         return self._partial
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            self._partial.unlink(missing_ok=True)
-            return
-        umask = os.umask(0)
-        os.umask(umask)
-        try:
-            self._partial.chmod(0o666 & ~umask)
-            self._partial.replace(self.target)
-        except OSError:
-            self._partial.unlink(missing_ok=True)
-            raise
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        if kind is None:
+            umask = os.umask(0)
+            os.umask(umask)
+            try:
+                self._partial.chmod(0o666 & ~umask)
+                self._partial.replace(self.target)
+                return
+            except OSError as failed:
+                error = failed
+        self._partial.unlink(missing_ok=True)
+        # what is told names the file that was asked for
+        if isinstance(error, OSError):
+            raise OSError(error.errno, error.strerror or str(error), str(self.target)) from error
+        if isinstance(error, pl.exceptions.ComputeError):
+            text = " ".join(str(error).split())
+            raise OSError(errno.EIO, f"cannot be written ({text})", str(self.target)) from error
 
 
 def both_ways(rows: pl.DataFrame) -> pl.DataFrame:

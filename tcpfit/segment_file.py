@@ -41,7 +41,10 @@ class SegmentFile:
             name = f".{self._target.name}."
             self._folder = TemporaryDirectory(prefix=name, suffix=".partial", dir=self._target.parent)
         path = Path(self._folder.name) / f"{len(self._pieces)}.arrow"
-        piece.write_ipc(path)
+        try:
+            piece.write_ipc(path)
+        except OSError as error:  # polars gives no number
+            raise OSError(error.errno, error.strerror or str(error), str(self._target)) from error
         self._pieces.append(path)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:

@@ -46,7 +46,7 @@ def show(analysis: Analysis, out: Console, *, top: int) -> None:
     numbers = analysis.largest()
     terminal.header(contract.capture_facts(analysis), len(numbers), out)
     if not numbers:
-        out.print(Text("  no TCP flow carried data", style="yellow"))
+        out.print(Text("  no TCP flow carried data in what was analysed", style="yellow"))
         return
     shown = analysis.select(numbers[:top])
     by_flow = {row["flow"]: row for row in contract.rows(shown.flows.select(*FLOW))}

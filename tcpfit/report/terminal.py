@@ -43,7 +43,7 @@ def show(
     header(capture, flows, out)
     shown = capture["flows"]
     if not shown:
-        out.print(Text("  no TCP flow carried data", style="yellow"))
+        out.print(Text("  no TCP flow carried data in what was analysed", style="yellow"))
         return
     if not in_full and top > 0:
         out.print()
