@@ -250,11 +250,12 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
     calm = course.open & (course.resent == 0)
     flight = np.nan_to_num(course.flight)
     after = [AFTERMATH.get(cause, -1) for cause in CAUSE_OF[covers.reason]]
+    needless = (covers.reason == Reason.NEEDLESS_TIMER).tolist()
     begins = covers.start.tolist()
     for flow in np.flatnonzero(reacted & (course.flow_count > 0)).tolist():
         rows = slice(course.flow_begin[flow], course.flow_begin[flow] + course.flow_count[flow])
         next_, stop = np.searchsorted(covers.owner, (flow, flow + 1)).tolist()
-        left = -1
+        left, in_vain = -1, False
         restored = np.inf  # flight at which the window is back to what the reaction left of it, or took from it
         last = 0.0
         of_flow = []
@@ -265,7 +266,7 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
             while next_ < stop and begins[next_] < ends:
                 if after[next_] >= 0:
                     again = left == after[next_] == Reason.AFTER_REORDERING
-                    left, disturbed = after[next_], True
+                    left, in_vain, disturbed = after[next_], needless[next_], True
                     before = max(last, now, restored if again else 0.0)  # a second one does not lower the aim
                     restored = before / 2 if left == Reason.AFTER_TIMEOUT else before
                 next_ += 1
@@ -277,7 +278,8 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
                 continue
             if is_full and not queued:
                 left = -1
-            if left >= 0 and now >= restored:
+            # of a timer that ran out for nothing no loss is left
+            if left >= 0 and now >= restored and not in_vain:
                 left = RESTORED.get(left, left)
         memory[rows] = of_flow
     return memory

@@ -245,11 +245,11 @@ class Rounds:
     def flat(self) -> Flags:
         """Rounds of a flight that does not grow, without a loss: runs of 30 and more within a segment of each other; or
         those within a segment of the usual flight, if that is near the largest and in three quarters of the rounds.
-        Only of senders that send when ACKs let them."""
+        Only of senders that send when ACKs let them, below a window that is known."""
         with np.errstate(invalid="ignore"):
             quiet = (self.lost == 0) & (self.resent == 0) & (self.flight > 2) & (self.full == 0)
             quiet &= self.acked > 0.5 * self.smss * self.sent
-            quiet &= self.flow_unprompted[self.owner] < ACK_CLOCK
+            quiet &= (self.flow_unprompted[self.owner] < ACK_CLOCK) & np.isfinite(self._window)
         flat = np.zeros(len(self), np.bool_)
         for flow in np.flatnonzero(self._count(quiet) >= FLAT_ROUNDS):
             rows = slice(self.flow_begin[flow], self.flow_begin[flow] + self.flow_count[flow])
