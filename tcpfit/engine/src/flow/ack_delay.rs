@@ -74,6 +74,8 @@ pub struct Answer {
     pub data: bool,
     /// Its IP identification says that it was sent after everything seen so far.
     pub newest: bool,
+    /// It says that it was sent before something seen.
+    pub older: bool,
     /// What the sender knew when it sent the segment before, in the same tick, has asked for it: other ACKs of the tick that
     /// it echoes may have come later.
     pub asked: bool,
@@ -183,7 +185,8 @@ impl AckDelay {
 
     /// Without timestamps: a resend shows how long the ACK that asked for it took.
     pub fn on_resend(&mut self, answer: &Answer) {
-        if answer.tsecr.is_some() || !answer.is_sure_resend() && (self.way_ns != 0 || !answer.resend()) {
+        let possible = self.way_ns == 0 && answer.resend() && !answer.older;
+        if answer.tsecr.is_some() || !answer.is_sure_resend() && !possible {
             return;
         }
         if self.way_ns == 0 {
@@ -339,6 +342,7 @@ mod tests {
             silence_ns: 0,
             data: true,
             newest: true,
+            older: false,
             asked: false,
         });
         acks.way_ns

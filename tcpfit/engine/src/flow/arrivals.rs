@@ -145,6 +145,11 @@ impl Arrivals {
         ip_id.is_some_and(|id| self.id.is_newest(id))
     }
 
+    /// It shows that something seen was sent after it.
+    pub fn is_older(&self, ip_id: Option<u16>) -> bool {
+        ip_id.is_some_and(|id| self.id.ordered() && !self.id.is_newest(id))
+    }
+
     /// Segments that arrived so far, copies left out (RFC 5236 gives duplicates no place in the sequence).
     fn arrived(&self) -> u64 {
         self.segments - self.counts().network_copies

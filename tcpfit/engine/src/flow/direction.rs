@@ -413,6 +413,7 @@ impl Flow {
             silence_ns: segment.time_ns - self.sender.last_sent_ns,
             data: segment.payload > 0,
             newest: self.arrivals.is_newest(segment.ip_id),
+            older: self.arrivals.is_older(segment.ip_id),
             asked: false,
         };
         answer.asked = self.is_further_resend(&answer, segment);
