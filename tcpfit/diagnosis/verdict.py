@@ -39,6 +39,9 @@ from tcpfit.ranking.verdict import CAPTURE_LOSS
 
 CEILINGS = (WINDOW, SEND_BUFFER)
 
+SAMPLED = 0.1
+"""Share of the data that no capture misses by accident."""
+
 DISTURBANCES = (LOSS, TIMEOUT, REORDERING)
 
 BELOW = 0.1
@@ -159,9 +162,11 @@ def judge(spans: pl.DataFrame, flow: Ints, vantage: Sequence[str], missed: Float
 
 def withheld(spans: pl.DataFrame, flow: Ints, missed: Floats) -> pl.DataFrame:
     """The spans with those that rest on losses unknown, and a rule that says why, in flows of whose data the capture
-    missed more than `CAPTURE_LOSS`; but for silences, which no packet that it missed explains."""
+    missed more than `CAPTURE_LOSS`; but for silences, which no packet that it missed explains. Of a sampled capture
+    nothing is left: data that it missed look like data that were not sent."""
     owner = np.searchsorted(flow, spans["flow"].to_numpy())
     rests = (missed > CAPTURE_LOSS)[owner] & np.isin(spans["cause"].to_numpy(), _RESTS) & ~spans["waited"].to_numpy()
+    rests |= (missed > SAMPLED)[owner]
     if not rests.any():
         return spans
     rules = pl.Series([_missed(share) for share in missed.tolist()], dtype=pl.String).gather(owner)
@@ -240,7 +245,9 @@ class _Parts:
         text = text.capitalize() if primary == UNKNOWN else f"{who.capitalize()}: {text}"
         if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:
             who, text, remedy = "receiver" if vantage == "receiver" else who, self._gone(position, found, vantage), GONE
-        if missed > CAPTURE_LOSS:
+        if missed > SAMPLED:
+            text += f" T{_missed(missed)[1:]}: it is sampled, or dropped packets, and nothing is claimed."
+        elif missed > CAPTURE_LOSS:
             text += f" T{_missed(missed)[1:]}: nothing that rests on losses is claimed."
         kernel = {name: float(share[position]) for name, share in self.flow_kernel.items()}
         return Diagnosis(number, primary, who, text, remedy, confidence, shown, kernel)

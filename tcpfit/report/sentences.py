@@ -26,13 +26,20 @@ def how_seen(flow: dict[str, Any]) -> str:
     return ", ".join(parts)
 
 
+def _of_segments(flow: dict[str, Any]) -> str:
+    counts = flow["counts"]
+    if counts["lost_segments"] > counts["data_segments"]:  # nearly all of a sampled capture
+        return f"{lost(flow)} segments lost beside {counts['data_segments']} that were seen"
+    return f"{lost(flow)} of {counts['data_segments']} segments lost"
+
+
 def what_happened(flow: dict[str, Any]) -> str:
     """How much was sent at which rate, and how often something happened to it."""
     counts, observed = flow["counts"], flow["observed"]
     parts = [
         f"{words.size(counts['unique_bytes'])} in {words.seconds(flow['duration_s'])}",
         f"goodput {words.rate(observed['goodput_bps'])}",
-        f"{lost(flow)} of {counts['data_segments']} segments lost",
+        _of_segments(flow),
     ]
     for key, noun in (
         ("loss_events", "loss event"),
