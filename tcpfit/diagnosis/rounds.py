@@ -203,10 +203,11 @@ class Rounds:
 
     @cached_property
     def pauses(self) -> Flags:
-        """Rounds that a pause of the application follows."""
+        """Rounds that a pause of the application follows, or the end of a flow that mostly pauses."""
         paused, rare = self.idle > PAUSE * self._trip, self.idle > self._trip
         often = self._count(paused) / np.maximum(self.flow_count, 1) >= OFTEN
-        pauses: Flags = np.where(often[self.owner], paused, rare)
+        last = self.position == self.flow_count[self.owner] - 1
+        pauses: Flags = np.where(often[self.owner], paused | last, rare)
         return pauses
 
     @property
