@@ -132,7 +132,8 @@ def not_window_limited(facts: Facts) -> str | None:
     """The window limit stops the growth in few rounds."""
     if facts.limited_share <= LIMITED:
         return None
-    limit = f" of {facts.w_max:.0f} segments" if facts.w_max else ""
+    noun = "segment" if round(facts.w_max or 0) == 1 else "segments"
+    limit = f" of {facts.w_max:.0f} {noun}" if facts.w_max else ""
     return f"{facts.limited_share:.0%} of the steady rounds were at the window limit{limit}"
 
 
@@ -144,7 +145,8 @@ def window_limited(facts: Facts) -> str | None:
 def bulk(facts: Facts) -> str | None:
     """Always something to send, and more than slow start."""
     if facts.whole_sent < SHORT:
-        return f"only {facts.whole_sent:.0f} segments were sent: slow start never ended"
+        sent = "1 segment was" if round(facts.whole_sent) == 1 else f"{facts.whole_sent:.0f} segments were"
+        return f"only {sent} sent: slow start never ended"
     if facts.rounds == 0:
         return "the flow never left slow start"
     return _idle(facts)

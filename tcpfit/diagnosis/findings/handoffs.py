@@ -36,8 +36,7 @@ def find(view: View) -> Finding | None:
     return Finding(
         name=NAME,
         claim=f"Every {duration(period)} packets arrive out of order, {events.height} times: "
-        f"{float(str(depth)):.0f} late "
-        f"packets a time{held}.",
+        f"{float(str(depth)):.0f} late {'packet' if float(str(depth)) == 1 else 'packets'} a time{held}.",
         frames=frames,
         display_filter=in_frames(frames),
         remedy="Look for what the path does at that interval: a satellite or radio hand-over, a flapping route, a load "
