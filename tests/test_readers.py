@@ -217,3 +217,15 @@ def test_options_never_fail(area):
     options = tcp_options(area, len(area) + 1)
     assert len(options.sack) % 2 == 0
     assert options.incomplete or 0 in area
+
+
+@pytest.mark.parametrize("reader", ["engine", "dpkt"])
+def test_options_that_are_cut_off_are_not_known(tmp_path, reader):
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(captures.pcap(Transfer(lost=frozenset({9}), snaplen=54).run()))
+    analysis = tcpfit.analyze(path, reader=reader)
+    assert [None] == analysis.flows["sack_permitted"].to_list()
+    assert ["cuts off the TCP options of 1 flow" in warning for warning in analysis.warnings] == [True]
+    whole = tmp_path / "whole.pcap"
+    whole.write_bytes(captures.pcap(Transfer(lost=frozenset({9})).run()))
+    assert [] == tcpfit.analyze(whole, reader=reader).warnings

@@ -208,6 +208,8 @@ pub struct FlowRow {
     pub acks_seen: bool,
     /// Nothing of one end is in the capture; no column.
     pub one_way: bool,
+    /// The capture cuts off the options of its SYNs; no column.
+    pub options_cut: bool,
     /// Data that passed after their ACK, and by how many nanoseconds at most; no column.
     pub early_acks: (u64, i64),
     pub closed: bool,

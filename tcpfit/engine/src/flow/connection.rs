@@ -551,7 +551,7 @@ impl Connection {
         let number = begun.unwrap_or_else(|| numbers.take());
         let mut sender = Sender::new(number, start, smss, vantage);
         sender.sack = self.uses_sack();
-        sender.begun_before = own.zip(peer).is_none();
+        sender.begun_before = own.zip(peer).is_none_or(|(a, b)| a.incomplete || b.incomplete);
         sender.way_unknown = vantage == Vantage::Receiver && !timestamps && position.halves_s[end].is_none();
         sender.timestamps = timestamps;
         sender.one_way = !self.ends[1 - end].seen;

@@ -1,5 +1,5 @@
-//! The two directions of the flows: one is missing (asymmetric routes, a filter, a tap on one fibre), or they do not fit
-//! together (files of two capture points put into one).
+//! The two directions of the flows: one is missing (asymmetric routes, a filter, a tap on one fibre), they do not fit
+//! together (files of two capture points put into one), or their options are cut off (a snapshot length of 54).
 
 use crate::rows::FlowRow;
 
@@ -15,6 +15,7 @@ pub struct Directions {
     without_data: usize,
     early: usize,
     longest_ns: i64,
+    options_cut: usize,
 }
 
 impl Directions {
@@ -24,13 +25,14 @@ impl Directions {
             self.without_acks += usize::from(row.data_segments > INITIAL_WINDOW);
             self.without_data += usize::from(acked);
         }
+        self.options_cut += usize::from(row.options_cut);
         if row.early_acks.0 >= EARLY {
             self.early += 1;
             self.longest_ns = self.longest_ns.max(row.early_acks.1);
         }
     }
 
-    /// A sentence on data without ACKs, one on ACKs without data, and one on ACKs before data.
+    /// A sentence on data without ACKs, one on ACKs without data, and one on ACKs before data, and one on options.
     pub fn sentences(&self) -> Vec<String> {
         let named = |n: usize| {
             if n == 1 {
@@ -59,6 +61,13 @@ impl Directions {
                  different clocks, or are out of order; round trips and places are not to be trusted there",
                 named(self.early),
                 self.longest_ns as f64 / 1e9
+            ));
+        }
+        if self.options_cut > 0 {
+            sentences.push(format!(
+                "the capture cuts off the TCP options of {}: SACK and time stamps are not seen there, and causes are less \
+                 certain",
+                named(self.options_cut)
             ));
         }
         sentences

@@ -68,8 +68,8 @@ impl Connection {
             window_scale_low: scales.low,
             window_scale_high: scales.high,
             sack_permitted: match syns {
-                Some((a, b)) => Some(a.sack_permitted && b.sack_permitted),
-                None => sender.sack.then_some(true),
+                Some((a, b)) if !a.incomplete && !b.incomplete => Some(a.sack_permitted && b.sack_permitted),
+                _ => sender.sack.then_some(true),
             },
             timestamps: flow.timestamps,
             ecn: marks.feedback.map(|feedback| feedback != Feedback::None),
@@ -78,6 +78,7 @@ impl Connection {
             stamp_tick_s: (own.stamps.tick_ns > 0).then_some(own.stamps.tick_ns as f64 / 1e9),
             acks_seen: flow.acks_seen,
             one_way: !peer.seen,
+            options_cut: syns.is_some_and(|(a, b)| a.incomplete || b.incomplete),
             early_acks: (flow.early().segments, flow.early().longest_ns),
             closed: self.closed(),
             data_segments: arrivals.segments,
