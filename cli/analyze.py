@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options, pages
-from .errors import complain
-from .reading import SEGMENTS, Work, read, read_between, read_into, with_saved
+from .reading import SEGMENTS, Work, read, read_between, read_into, tell_warnings, with_saved
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -121,8 +120,7 @@ class _Printer:
         from tcpfit.report import contract, csv
 
         if self._form in ("jsonl", "csv"):
-            for warning in analysis.warnings:
-                complain(f"{analysis.path}: {warning}")
+            tell_warnings(analysis)
         if self._document is not None:
             self._document.add(analysis)
         elif self._form == "jsonl":

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import options
-from .errors import complain
-from .reading import Work, read, read_between, read_into, read_out
+from .reading import Work, read, read_between, read_into, read_out, tell_warnings
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,8 +72,7 @@ def events(
         else:
             analysis = read(capture, source, segments=segments)
         if form != "table":
-            for warning in analysis.warnings:
-                complain(f"{analysis.path}: {warning}")
+            tell_warnings(analysis)
         if not streamed:
             _write(analysis, flows, kinds, segments, form, output)
     return work.status

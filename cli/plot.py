@@ -9,7 +9,7 @@ import click
 from tcpfit.exceptions import InvalidParameter
 
 from . import options
-from .reading import Work, read, read_between
+from .reading import Work, read, read_between, tell_warnings
 
 
 def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
@@ -78,6 +78,7 @@ def plot(
             analysis = read_between(capture, source, lambda analysis: own or analysis.largest()[:1])
         else:
             analysis = read(capture, source)
+        tell_warnings(analysis)
         chart = figures.draw(analysis, kind, flow, theme=theme)
         content = figures.render(chart, suffix)
         try:

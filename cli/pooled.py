@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from . import options
-from .errors import complain
-from .reading import Work, read
+from .reading import Work, read, tell_warnings
 
 
 @click.command(short_help="Pool flows: short ones by size, and models over all others.")
@@ -36,8 +35,7 @@ def pool(captures: tuple[str, ...], most: int, form: str, source: options.Source
     for capture in captures:
         with Work(capture) as work:
             analysis = read(capture, source)
-            for warning in analysis.warnings:
-                complain(f"{capture}: {warning}")
+            tell_warnings(analysis)
             analyses.append(analysis)
         status = max(status, work.status)
     if not analyses:
@@ -86,8 +84,7 @@ def dynamics(
         from tcpfit.report import contract, pooled, terminal
 
         analysis = read(capture, source)
-        for warning in analysis.warnings:
-            complain(f"{capture}: {warning}")
+        tell_warnings(analysis)
         largest = analysis.largest()
         if not largest:
             raise InvalidParameter(f"{capture} has no flow that carried data in what was analysed")

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options
-from .errors import complain
-from .reading import Work, read
+from .reading import Work, read, tell_warnings
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -65,8 +64,7 @@ def _print(analysis: Analysis, form: str, top: int, first: bool) -> None:
     from tcpfit.report import ranked, terminal
 
     if form == "csv":
-        for warning in analysis.warnings:
-            complain(f"{analysis.path}: {warning}")
+        tell_warnings(analysis)
         for text in ranked.csv_texts(analysis, header=first):
             click.echo(text, nl=False)
         return

@@ -144,6 +144,12 @@ def _chosen(analysis: Analysis, choose: Callable[[Analysis], Sequence[int]]) -> 
     return analysis.ends(choose(analysis))
 
 
+def tell_warnings(analysis: Analysis) -> None:
+    """Say on standard error what is odd about the capture, where the output has no room for it."""
+    for warning in analysis.warnings:
+        complain(f"{analysis.path}: {warning}")
+
+
 def under(key: bytes | None, analysis: Analysis) -> Analysis:
     """The analysis with its addresses under a key, where there is one."""
     return analysis if key is None else analysis.anonymized(key)

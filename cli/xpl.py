@@ -9,7 +9,7 @@ import click
 from tcpfit.exceptions import InvalidParameter
 
 from . import options
-from .reading import Work, read, read_between
+from .reading import Work, read, read_between, tell_warnings
 
 
 @click.command(short_help="Write tcptrace-style graphs of flows for xplot.")
@@ -39,6 +39,7 @@ def xpl(capture: str, output: Path, flows: tuple[int, ...], source: options.Sour
         from tcpfit.report import xplot
 
         analysis = read_between(capture, source, lambda _: flows) if flows else read(capture, source, segments=True)
+        tell_warnings(analysis)
         chosen = analysis.select(flows) if flows else analysis
         if chosen.flows.is_empty():
             raise InvalidParameter(f"{capture} has no TCP flow that carried data in what was analysed")

@@ -82,6 +82,14 @@ def test_names_go_on_as_tcptrace_has_them():
     assert ["a", "b", "z", "aa", "ab", "ba"] == [xplot._letters(n) for n in (0, 1, 25, 26, 27, 52)]
 
 
+@pytest.mark.parametrize("verb", [["xpl"], ["plot", "rate"]])
+def test_damage_is_told(tmp_path, verb):
+    path = tmp_path / "cut.pcap.gz"
+    path.write_bytes((SAMPLES / "timeouts.pcap.gz").read_bytes()[:-1000])
+    run = tcpfit(*verb, path, "-o", tmp_path / ("graphs" if verb == ["xpl"] else "rate.svg"))
+    assert_sentence(run, 0, "the capture ends here")
+
+
 def test_what_cannot_be_written_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     run = tcpfit("xpl", SAMPLES / "timeouts.pcap.gz", "-o", tmp_path / "file" / "graphs")
