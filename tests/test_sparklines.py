@@ -16,7 +16,7 @@ FLOW = {"flow": 3, "first_ns": 10**18, "last_ns": 10**18 + 38 * 10**9}
 def rounds(count: int, **columns) -> pl.DataFrame:
     """Rounds of 38 s together, one after the other, of flow 3; those of another flow are around them."""
     length = 38 * 10**9 // count
-    row = {"acked_bytes": 1000, "flight": 2.0, "rtt_s": 0.1, "lost_segments": 0}
+    row = {"acked_bytes": 1000, "flight": 2.0, "rtt_s": 0.1, "lost_segments": 0, "acks": 1}
     rows = [
         {"flow": flow, "start_ns": 10**18 + length * n, "end_ns": 10**18 + length * (n + 1)}
         | {name: columns.get(name, [value] * count)[n] if flow == 3 else 7 * value for name, value in row.items()}
@@ -93,3 +93,13 @@ def test_it_fits_80_columns_of_any_encoding(encoding, monkeypatch):
     assert 6 == len(lines)
     assert max(map(len, lines)) <= 80
     assert "\x1b" not in "".join(lines)
+
+
+def test_a_round_trip_stands_where_it_was_measured_and_counts_as_often():
+    """Rounds of nine ACKs and one of a delayed ACK; after the tenth round a pause of 19 s."""
+    each = pl.DataFrame({"n": [n for _ in range(3) for n in range(38)]})["n"]
+    paused = drawn(rounds(38, rtt_s=[0.1] * 38).filter(~each.is_between(10, 28)))["RTT"]
+    assert "█" * 10 + " " * 19 + "█" * 9 == paused.drawing
+    acks = [1 if n % 10 == 9 else 9 for n in range(380)]
+    delayed = drawn(rounds(380, rtt_s=[0.9 if few == 1 else 0.1 for few in acks], acks=acks))["RTT"]
+    assert "110 ms to 110 ms" == delayed.caption  # (9 * 9 * 0.1 + 0.9) / 82

@@ -47,11 +47,15 @@ def course(flow: Mapping[str, Any], rounds: pl.DataFrame, *, ascii_only: bool = 
     length = (last - first) / 1e9
     end = np.append(start[1:], max(length, start[-1]))
     edges = np.linspace(0.0, length, PLACES + 1)
-    inside = np.clip(np.minimum(end[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1]), 0.0, None)
+    inside = _overlap(start, end, edges)
+    # a round trip is of the time until its ACK: in a pause after it none was measured
+    answered = np.clip((own["end_ns"].to_numpy() - first) / 1e9, start + 1e-9, end)
     bits = 8.0 * own["acked_bytes"].to_numpy() / np.maximum(end - start, 1e-9)
     rate = bits @ inside / (edges[1] - edges[0])
     lost = np.histogram(np.clip(start, 0.0, length), edges, weights=own["lost_segments"].to_numpy())[0]
-    flight, rtt = (_mean(own[name].cast(pl.Float64).to_numpy(), inside) for name in ("flight", "rtt_s"))
+    flight = _mean(own["flight"].cast(pl.Float64).to_numpy(), inside)
+    samples = _overlap(start, answered, edges) * (own["acks"].to_numpy() / (answered - start))[:, None]
+    rtt = _mean(own["rtt_s"].cast(pl.Float64).to_numpy(), samples)
     levels = ASCII_LEVELS if ascii_only else LEVELS
     lines = [Line("rate", _drawn(rate, levels), f"0 to {words.rate(float(rate.max()))}")]
     if np.isfinite(flight).any():
@@ -65,6 +69,12 @@ def course(flow: Mapping[str, Any], rounds: pl.DataFrame, *, ascii_only: bool = 
             Line("lost", _drawn(np.where(lost > 0, lost, np.nan), levels), f"0 to {most} in {words.seconds(edges[1])}")
         )
     return lines
+
+
+def _overlap(start: Floats, end: Floats, edges: Floats) -> Floats:
+    """How much of each span lies in each place: rows are spans, columns places."""
+    overlap: Floats = np.clip(np.minimum(end[:, None], edges[1:]) - np.maximum(start[:, None], edges[:-1]), 0.0, None)
+    return overlap
 
 
 def _mean(values: Floats, weights: Floats) -> Floats:
