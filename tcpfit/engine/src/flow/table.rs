@@ -491,9 +491,8 @@ impl Tracker {
             let Some((listing, kept)) = self.waiting(first).filter(|(listing, _)| !listing.ends_soon) else {
                 continue;
             };
-            let reset = kept.live().is_some_and(Connection::outlives_reset);
-            let unacknowledged = kept.live().is_some_and(|connection| !connection.is_over());
-            if (reset || unacknowledged) && listing.last_ns > first.due_ns - LINGER_NS {
+            let goes_on = |connection: &Connection| connection.outlives_reset() || !connection.is_over();
+            if kept.live().is_some_and(goes_on) && listing.last_ns > first.due_ns - LINGER_NS {
                 let due_ns = listing.last_ns.saturating_add(LINGER_NS);
                 self.closing.push_back(Closing { due_ns, ..first });
             } else {
