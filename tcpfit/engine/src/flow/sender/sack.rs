@@ -29,7 +29,7 @@ impl Sender {
         for (i, &(left, right)) in blocks.iter().enumerate() {
             // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
             let inside = || blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
-            if i == 0 && right == ack.ack && right - left == 1 && self.is_idle(ack.time_ns) {
+            if i == 0 && right == ack.ack && right == left + 1 && self.is_idle(ack.time_ns) {
                 continue; // it answers a keep-alive of a byte
             }
             if i == 0 && (right <= ack.ack || inside()) {
