@@ -527,9 +527,11 @@ impl Sender {
         });
     }
 
-    /// An ACK came just before: a paced sender acts on it a little later, while a timer would have to run to its end.
+    /// An ACK came just before: a paced sender acts on it a little later, while a timer would have to run to its end. Away
+    /// from the sender only timestamps tell when that was.
     fn is_just_told(&self, q: &Question) -> bool {
-        q.since_ack_s < self.rtt.srtt_s / 2.0
+        let dated = self.vantage == Vantage::Sender || self.timestamps;
+        dated && q.since_ack_s < self.rtt.srtt_s / 2.0
     }
 
     /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).
