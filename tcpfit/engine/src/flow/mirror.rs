@@ -7,7 +7,7 @@ use crate::segment::Segment;
 
 /// Packets of an end that are remembered, and for how long: a mirror port of a busy switch has others in between.
 const REMEMBERED: usize = 64;
-const COPY_NS: i64 = 10_000_000;
+const BEHIND_NS: i64 = 10_000_000;
 
 #[derive(Clone, Copy, Default)]
 struct Seen {
@@ -41,7 +41,7 @@ impl Mirror {
         let before = self.seen.iter_mut().find(|seen| {
             (seen.ip_id, seen.checksum) == (ip_id, segment.checksum)
                 && (ip_id != 0 || !seen.copied)
-                && (0..COPY_NS).contains(&(segment.time_ns - seen.time_ns))
+                && (0..BEHIND_NS).contains(&(segment.time_ns - seen.time_ns))
         });
         if let Some(before) = before {
             before.copied = true;
@@ -72,16 +72,16 @@ mod tests {
         };
         let mut mirror = Mirror::default();
         let mut has_seen = |time_ns, id, checksum| mirror.has_seen(&packet(time_ns, id, checksum));
-        assert!(!has_seen(COPY_NS, 1, 7));
-        assert!(!has_seen(COPY_NS + 1, 2, 7));
-        assert!(has_seen(COPY_NS + 2, 1, 7));
-        assert!(has_seen(COPY_NS + 3, 2, 7));
-        assert!(has_seen(COPY_NS + 4, 1, 7));
+        assert!(!has_seen(BEHIND_NS, 1, 7));
+        assert!(!has_seen(BEHIND_NS + 1, 2, 7));
+        assert!(has_seen(BEHIND_NS + 2, 1, 7));
+        assert!(has_seen(BEHIND_NS + 3, 2, 7));
+        assert!(has_seen(BEHIND_NS + 4, 1, 7));
         // the same number with other contents, or much later, is another packet
-        assert!(!has_seen(COPY_NS + 5, 1, 8));
-        assert!(!has_seen(3 * COPY_NS, 2, 7));
+        assert!(!has_seen(BEHIND_NS + 5, 1, 8));
+        assert!(!has_seen(3 * BEHIND_NS, 2, 7));
         // without numbers two of a kind are a packet and its copy, and two more are so again
-        let unnumbered = [4, 4, 4, 4, 5].map(|checksum| has_seen(4 * COPY_NS, 0, checksum));
+        let unnumbered = [4, 4, 4, 4, 5].map(|checksum| has_seen(4 * BEHIND_NS, 0, checksum));
         assert_eq!(unnumbered, [false, true, false, true, false]);
     }
 }
