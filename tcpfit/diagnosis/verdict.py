@@ -39,7 +39,7 @@ from tcpfit.ranking.verdict import CAPTURE_LOSS
 
 CEILINGS = (WINDOW, SEND_BUFFER)
 
-SAMPLED = 0.1
+SAMPLED = 0.25
 """Share of the data that no capture misses by accident."""
 
 DISTURBANCES = (LOSS, TIMEOUT, REORDERING)
