@@ -81,9 +81,11 @@ class Evidence:
 
     @cached_property
     def first_timeouts(self) -> Rows:
-        """The first timeout of every series."""
+        """The first timeout of every series, but for the handshake's: no data were outstanding, and its timer is the
+        initial one, not the flow's (RFC 6298, 2.1)."""
         timeouts = self.of("timeout")
-        return timeouts.where(timeouts.floats("segments") == 0)
+        of_data = np.asarray(timeouts.frame["reason"].cast(pl.String) != "syn", dtype=np.bool_)
+        return timeouts.where((timeouts.floats("segments") == 0) & of_data)
 
     @cached_property
     def loss_indications(self) -> Rows:

@@ -1,8 +1,8 @@
 """Timeouts: rto, the mean first timeout of a series (T0), and p_to, the share of loss events that ended in one.
 
-**Definitions**: `rto` is the mean of `value` over the timeouts with back-off 0 (Padhye et al. 1998 call it T0). A flow
-without a timeout has the mean of the replayed timer instead (`flows.rto_s`, RFC 6298), n = 0 and no interval. `p_to`
-counts the loss events of which `timeout_follows` is known.
+**Definitions**: `rto` is the mean of `value` over the timeouts with back-off 0 (Padhye et al. 1998 call it T0), the
+SYN's left out. A flow without a timeout has the mean of the replayed timer instead (`flows.rto_s`, RFC 6298), n = 0 and
+no interval. `p_to` counts the loss events of which `timeout_follows` is known.
 **Interval**: Student's over the series; for the share that of Jeffreys for as many independent loss events as tell as
 much, since a recovery that fails makes two of them, the first loss and the lost resend, which share a timeout.
 **Validation**: tests/parameters/test_rates.py.

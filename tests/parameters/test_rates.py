@@ -52,6 +52,17 @@ def test_the_table_has_every_parameter_of_every_flow() -> None:
     assert list(NAMES) * 2 == table["name"].cast(pl.String).to_list()
 
 
+def test_the_timer_of_a_syn_is_none_of_the_data() -> None:
+    flows, events, rounds = small()
+    syn = tables([flow_row()], [event_row("timeout", 0.0, reason="syn", segments=0, flight=0.0, value=1.0)], [])[1]
+    found, same = values((flows, pl.concat([syn, events]), rounds)), values((flows, events, rounds))
+    assert found == same
+    # alone it leaves the replayed timer
+    alone = values((flows, syn, rounds))
+    assert (0.3, 0) == (alone["rto"]["value"], alone["rto"]["n"])
+    assert 0 == alone["p_indication"]["n"]
+
+
 def test_rates_by_hand() -> None:
     found = values(small())
     assert (0.002, 2) == (found["p"]["value"], found["p"]["n"])
