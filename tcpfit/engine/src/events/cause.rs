@@ -26,8 +26,15 @@ use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 const TIMER_SHARE: f64 = 0.85;
 /// Smoothed round trips that a timer runs at least.
 const TIMER_ROUND_TRIPS: f64 = 1.02;
-/// No timer runs shorter than this on any stack in use (RFC 6298 asks for 1 s, Linux takes 200 ms, FreeBSD 30 ms).
+/// No timer runs shorter than this on a stack as it comes (RFC 6298 asks for 1 s, Linux takes 200 ms).
 pub const SHORTEST_TIMER_S: f64 = 0.15;
+/// Data centres set it to some milliseconds. Nothing but a timer is left if it was started so many smoothed round trips
+/// ago, and nothing came or was sent for so many, and each so long.
+const SHORT_TIMER_ROUND_TRIPS: f64 = 1.5;
+const SILENT_ROUND_TRIPS: f64 = 0.75;
+const LEAST_SILENCE_S: f64 = 0.004;
+/// Away from the sender losses make silences too; there all of it must be so many times as long.
+const AWAY: f64 = 2.0;
 /// RACK measures the newest round trip, which may be longer than the smoothed one, and its timer comes late.
 const RACK_MARGIN: f64 = 1.05;
 const RACK_TIMER_S: f64 = 0.01;
@@ -65,6 +72,8 @@ pub struct Episodes {
     pub doublings: u32,
     /// Smoothed length of the timers seen from start to end, undoubled, the host's own floor included; 0 while none was.
     timer_s: f64,
+    /// What runs shorter is no timer of this host.
+    least_timer_s: f64,
     pub recoveries: u64,
     pub timeouts: u64,
     pub probes: u64,
@@ -81,6 +90,7 @@ impl Blank for Episodes {
         probe_ns: i64::MIN / 2,
         doublings: 0,
         timer_s: 0.0,
+        least_timer_s: SHORTEST_TIMER_S,
         recoveries: 0,
         timeouts: 0,
         probes: 0,
@@ -125,6 +135,8 @@ struct Question {
     sacked_above: u32,
     since_ack_s: f64,
     since_sent_s: f64,
+    /// Nothing came and nothing was sent.
+    silence_s: f64,
     since_advance_s: f64,
     /// Since the timer was last started: an advance of the left edge or the last transmission of the head.
     timer_s: f64,
@@ -145,6 +157,7 @@ impl Sender {
         let head = unit.left == self.una;
         let resent = self.board.resends(unit);
         let last = resent.last().copied().unwrap_or_else(|| unit.first());
+        let (since_ack_s, since_sent_s) = (seconds(self.last_ack_ns), seconds(self.last_sent_ns));
         let sacked_above = if self.sacked > 0 {
             self.sacked_from(range.end)
         } else {
@@ -157,8 +170,9 @@ impl Sender {
             copies: 1 + resent.len(),
             sacked: unit.sacked_ns != 0,
             sacked_above,
-            since_ack_s: seconds(self.last_ack_ns),
-            since_sent_s: seconds(self.last_sent_ns),
+            since_ack_s,
+            since_sent_s,
+            silence_s: since_ack_s.min(since_sent_s),
             since_advance_s: seconds(self.last_advance_ns),
             timer_s: seconds(self.timer_start_ns()),
             clocked: sent.time_ns - self.last_ack_ns <= self.clock_tolerance_ns(),
@@ -288,8 +302,10 @@ impl Sender {
             return Reason::Unneeded;
         }
         // no ACK let it go, and the timer (always above the round trip: RFC 6298, 2.3) can have run out
-        let timer = !q.clocked && q.timer_s >= (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(SHORTEST_TIMER_S);
-        let full_timer = q.timer_s >= (TIMER_SHARE * self.shortest_timer_s()).max(SHORTEST_TIMER_S);
+        let least_s = self.episodes.least_timer_s;
+        let runs_s = (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(least_s);
+        let timer = !q.clocked && (q.timer_s >= runs_s || self.is_silent(q));
+        let full_timer = q.timer_s >= (TIMER_SHARE * self.shortest_timer_s()).max(least_s);
         match self.phase {
             Phase::Open => self.label_open(q, timer, full_timer),
             Phase::Recovery => self.label_recovery(q, timer, full_timer),
@@ -298,7 +314,6 @@ impl Sender {
     }
 
     fn label_open(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
-        let silence_s = q.since_ack_s.min(q.since_sent_s);
         if self.sack && q.sacked_above > 0 {
             let rack = (q.time_ns - q.last.time_ns) as f64 / 1e9 <= self.longest_rack_s() && !full_timer;
             let enough = q.sacked_above >= DUPTHRESH;
@@ -315,7 +330,7 @@ impl Sender {
         // RFC 8985, 7: a probe repeats the last segment; without SACK no stack sends one
         let can_probe =
             (self.sack || self.begun_before) && q.tail && q.copies == 1 && self.episodes.probe_una != self.una;
-        if can_probe && !q.clocked && silence_s >= (2.0 * self.rtt.srtt_s).min(self.rtt.rto_s()) * TIMER_SHARE {
+        if can_probe && !q.clocked && q.silence_s >= (2.0 * self.rtt.srtt_s).min(self.rtt.rto_s()) * TIMER_SHARE {
             return Reason::Tlp;
         }
         if q.head && timer {
@@ -342,11 +357,24 @@ impl Sender {
         if q.head && self.duplicate_acks > 0 {
             return Reason::EarlyRetransmit;
         }
-        if silence_s >= SHORTEST_TIMER_S {
+        if q.silence_s >= SHORTEST_TIMER_S {
             Reason::Rto
         } else {
             Reason::Unknown
         }
+    }
+
+    /// Nothing came for so long, and nothing was sent, that only a timer is left, however short it is.
+    fn is_silent(&self, q: &Question) -> bool {
+        let times = match self.vantage {
+            Vantage::Sender => 1.0,
+            _ if self.timestamps => AWAY,
+            _ => return false,
+        };
+        let at_least = |round_trips: f64| times * (round_trips * self.rtt.srtt_s).max(LEAST_SILENCE_S);
+        self.rtt.srtt_s > 0.0
+            && q.timer_s >= at_least(SHORT_TIMER_ROUND_TRIPS)
+            && q.silence_s >= at_least(SILENT_ROUND_TRIPS)
     }
 
     /// RACK waits a quarter of a round trip for late segments, and after resends that were not needed longer, up to a round
@@ -360,7 +388,7 @@ impl Sender {
         let resent_before = q.copies > 1 && q.last.order >= self.episodes.order;
         if self.sack {
             // a resend shows itself lost when something sent after it arrives (RFC 8985, 6.2); before, only the timer knows
-            let untold = resent_before && full_timer && self.delivered_order <= q.last.order;
+            let untold = resent_before && (full_timer || self.is_silent(q)) && self.delivered_order <= q.last.order;
             let told = resent_before && self.delivered_order > q.last.order && self.is_just_told(q);
             let expired = timer && (full_timer || !told) || untold;
             return match (q.head && expired, resent_before) {
@@ -440,6 +468,10 @@ impl Sender {
         self.episodes.backoff = if again { self.episodes.backoff + 1 } else { 0 };
         self.episodes.timer_una = head;
         self.episodes.timeouts += 1;
+        if self.phase == Phase::Open && self.is_silent(q) {
+            let least_s = &mut self.episodes.least_timer_s;
+            *least_s = least_s.min(TIMER_SHARE * q.timer_s);
+        }
         if !again && sent.frame != 0 {
             let (seen_s, timer_s) = (
                 q.timer_s / f64::from(self.episodes.doublings).exp2(),
@@ -469,7 +501,7 @@ impl Sender {
             phase: self.phase,
             confidence: if self.one_way {
                 0.6
-            } else if q.clocked {
+            } else if q.clocked || q.timer_s < SHORTEST_TIMER_S {
                 0.8
             } else {
                 0.95
