@@ -115,6 +115,7 @@ def page() -> str:
     parts.append("\n## Words\n")
     parts.append("\n### vantage\n\n" + _list(schema.VANTAGE.items()))
     parts.append("\n### feedback of ECN\n\n" + _list(schema.FEEDBACK.items()))
+    parts.append("\n### ending of a connection\n\n" + _list(schema.ENDING.items()))
     parts.append("\n### kind of an event\n\n" + _list(schema.KINDS.items()))
     parts.append("\n### reason of an event\n\n" + _list(schema.REASONS.items()))
     parts.append("\n### phase of the sender\n\n" + _list(schema.PHASES.items()))

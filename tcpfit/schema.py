@@ -90,6 +90,14 @@ FEEDBACK = {
     "accurate": "a counter of marked packets in AE, CWR and ECE (RFC 9768, 3.2.2)",
 }
 
+ENDING = {
+    "open": "neither end was seen to send a FIN or a RST",
+    "half-closed": "one end sent a FIN",
+    "closed": "both ends sent a FIN",
+    "reset-by-sender": "the data sender's RST came first, or a RST with its address, and not both ends had sent a FIN",
+    "reset-by-receiver": "the same of the receiver",
+}
+
 PHASES = {
     "open": "no loss recovery under way",
     "recovery": "fast recovery",
@@ -162,6 +170,14 @@ FLOWS = (
     Column("offload", BOOL, "", "super-segments longer than the SMSS were seen"),
     Column("acks_seen", BOOL, "", "ACKs of the data are in the capture"),
     Column("closed", BOOL, "", "FIN or RST was seen"),
+    Column("ending", _vocabulary(ENDING), "", "how the connection ended"),
+    Column("reset_frame", U64, "", "frame of the connection's first RST; null if there is none"),
+    Column(
+        "completeness",
+        pl.UInt8(),
+        "",
+        "what of the connection is in the capture, a sum of bits as Wireshark's tcp.completeness: SYN 1, SYN-ACK 2, ACK 4, data 8, FIN 16, RST 32",
+    ),
     Column(
         "data_segments",
         U64,

@@ -32,6 +32,8 @@ def flow_row(flow: int = 0, **columns: Any) -> dict[str, Any]:
         "rwnd_min": None,
         "mss_bytes": None,
         "ecn_feedback": None,
+        "ending": "open",
+        "reset_frame": None,
     }
     return row | {"flow": flow, "connection": flow} | columns
 

@@ -41,6 +41,24 @@ vocabulary! {
 }
 
 vocabulary! {
+    /// How a connection ended, seen from the data sender's flow.
+    Ending {
+        Open = "open",
+        HalfClosed = "half-closed",
+        Closed = "closed",
+        ResetBySender = "reset-by-sender",
+        ResetByReceiver = "reset-by-receiver",
+    }
+}
+
+#[allow(clippy::derivable_impls)] // the macro takes no attributes
+impl Default for Ending {
+    fn default() -> Self {
+        Self::Open
+    }
+}
+
+vocabulary! {
     Kind {
         Retransmission = "retransmission",
         Loss = "loss",
@@ -213,6 +231,9 @@ pub struct FlowRow {
     /// Data that passed after their ACK, and by how many nanoseconds at most; no column.
     pub early_acks: (u64, i64),
     pub closed: bool,
+    pub ending: Ending,
+    pub reset_frame: Option<u64>,
+    pub completeness: u8,
     pub data_segments: u64,
     pub sent_segments: u64,
     pub data_bytes: u64,

@@ -173,6 +173,8 @@ pub struct Connection {
     held_back: Vec<(usize, Segment)>,
     /// The last packets of each end, where those of the capturing host come twice.
     mirrors: Option<Box<[Mirror; 2]>>,
+    /// Its first reset: which end sent it, and its frame.
+    first_reset: Option<(usize, u64)>,
 }
 
 impl Connection {
@@ -191,6 +193,7 @@ impl Connection {
             position: None,
             held_back: Vec::new(),
             mirrors: None,
+            first_reset: None,
             reset: false,
         }
     }
@@ -493,6 +496,7 @@ impl Connection {
     fn process(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         if segment.has(flags::RST) {
             self.reset = true;
+            self.first_reset.get_or_insert((end, segment.frame));
             return;
         }
         if segment.has(flags::ACK) && !segment.has(flags::SYN) {
@@ -639,6 +643,7 @@ impl Connection {
     /// Gives out the flows of the connection.
     pub fn finish(&mut self, listing: &Listing, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.release(numbers, sink);
+        let completeness = self.completeness();
         for end in 0..2 {
             if let (None, Some(&(syn, ..))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
                 // an attempt that brought no data is a flow of expiries
@@ -647,13 +652,13 @@ impl Connection {
             if let Some(mut flow) = self.ends[end].direction.take() {
                 numbers.overfull += u64::from(flow.sender.overfull);
                 flow.finish(sink);
-                sink.flow(self.row(listing, end, &flow));
+                sink.flow(self.row(listing, end, &flow, completeness));
                 numbers.spare.give_flow(flow);
             }
             if let Some(trail) = self.ends[end].trail.take() {
                 if let Some(number) = trail.flow {
                     let known = trail.finish(number, sink);
-                    sink.flow(self.trail_row(listing, end, known));
+                    sink.flow(self.trail_row(listing, end, known, completeness));
                 }
             }
         }

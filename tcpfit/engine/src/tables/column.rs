@@ -16,7 +16,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::address::Written;
-use crate::rows::{Feedback, Kind, Phase, Reason, Vantage};
+use crate::rows::{Ending, Feedback, Kind, Phase, Reason, Vantage};
 use crate::segment::{Address, Options};
 
 /// Rows of a block.
@@ -165,7 +165,7 @@ macro_rules! plain {
     };
 }
 
-plain!(u8, u16, u32, u64, i64, f64, bool, Address, Vantage, Kind, Reason, Phase);
+plain!(u8, u16, u32, u64, i64, f64, bool, Address, Vantage, Ending, Kind, Reason, Phase);
 
 macro_rules! numbers {
     ($($native:ty => $arrow:ty),+ $(,)?) => {
@@ -321,7 +321,7 @@ macro_rules! vocabularies {
     };
 }
 
-vocabularies!(Vantage, Feedback, Kind, Reason, Phase);
+vocabularies!(Vantage, Ending, Feedback, Kind, Reason, Phase);
 
 /// A dictionary whose metadata tells polars that it is an Enum of these words: `length;word` for each.
 fn enum_field(name: &str, words: &[&str]) -> Field {

@@ -5,7 +5,7 @@
 
 use std::marker::PhantomData;
 
-use crate::rows::{Feedback, Kind, Phase, Reason, Vantage};
+use crate::rows::{Ending, Feedback, Kind, Phase, Reason, Vantage};
 use crate::segment::Address;
 
 /// Bytes of a block of rows.
@@ -196,6 +196,7 @@ numbers! {
     f64: |value| value.to_bits().swap_bytes(), |number| f64::from_bits(number.swap_bytes());
     Vantage: |value| value as u64, |number| Self::ALL[number as usize];
     Feedback: |value| value as u64, |number| Self::ALL[number as usize];
+    Ending: |value| value as u64, |number| Self::ALL[number as usize];
     Kind: |value| value as u64, |number| Self::ALL[number as usize];
     Reason: |value| value as u64, |number| Self::ALL[number as usize];
     Phase: |value| value as u64, |number| Self::ALL[number as usize];
@@ -308,6 +309,8 @@ mod tests {
                     sack_permitted: [None, Some(false), Some(true)][n as usize % 3],
                     vantage: Vantage::ALL[n as usize % Vantage::ALL.len()],
                     ecn_feedback: Feedback::ALL.get(n as usize % 5).copied(),
+                    ending: Ending::ALL[n as usize % Ending::ALL.len()],
+                    reset_frame: (n % 11 > 0).then_some(number),
                     data_segments: number,
                     ece_acks: (n % 7 > 0).then_some(number),
                     rwnd_max: Some([0.0, -0.0, f64::INFINITY, 65_535.0][n as usize % 4]),

@@ -9,7 +9,7 @@ use super::column::{Column, Edges, Readable, Value};
 use super::packed::{Pack, Packable, Reader, Writer};
 use super::part::{gather_column, Gather, Sorted, Stowable};
 use super::runs::Order;
-use crate::rows::{EventRow, Feedback, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
+use crate::rows::{Ending, EventRow, Feedback, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
 use crate::segment::{Address, Segment};
 
 /// Rows that make up a table.
@@ -144,6 +144,9 @@ waiting!(FlowRow, FlowColumns, |row| {
     offload: bool = row.offload,
     acks_seen: bool = row.acks_seen,
     closed: bool = row.closed,
+    ending: Ending = row.ending,
+    reset_frame: u64 = row.reset_frame,
+    completeness: u8 = row.completeness,
     data_segments: u64 = row.data_segments,
     sent_segments: u64 = row.sent_segments,
     data_bytes: u64 = row.data_bytes,

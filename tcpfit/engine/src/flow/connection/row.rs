@@ -1,14 +1,22 @@
 //! The row of a flow, when its connection ends.
 
-use super::Connection;
+use super::{Connection, End};
 use crate::flow::direction::Flow;
 use crate::flow::listing::Listing;
 use crate::flow::vantage::Position;
-use crate::rows::{Feedback, FlowRow, Vantage};
+use crate::rows::{Ending, Feedback, FlowRow, Vantage};
+
+/// Wireshark's `tcp.completeness`.
+const SYN: u8 = 1;
+const SYN_ACK: u8 = 2;
+const ACK: u8 = 4;
+const DATA: u8 = 8;
+const FIN: u8 = 16;
+const RST: u8 = 32;
 
 impl Connection {
     /// What the connection knows of a flow whose data are not in the capture.
-    pub(super) fn trail_row(&self, listing: &Listing, end: usize, known: FlowRow) -> FlowRow {
+    pub(super) fn trail_row(&self, listing: &Listing, end: usize, known: FlowRow, completeness: u8) -> FlowRow {
         let peer = &self.ends[1 - end];
         let (src, dst) = (listing.ends.names[end], listing.ends.names[1 - end]);
         let scales = self.offered_scales(1 - end);
@@ -29,11 +37,42 @@ impl Connection {
             dst: dst.0,
             dst_port: dst.1,
             closed: self.closed(),
+            ending: self.ending(end),
+            reset_frame: self.first_reset.map(|(_, frame)| frame),
+            completeness,
             ..known
         }
     }
 
-    pub(super) fn row(&self, listing: &Listing, end: usize, flow: &Flow) -> FlowRow {
+    /// What of the connection is in the capture, in Wireshark's bits.
+    pub(super) fn completeness(&self) -> u8 {
+        let any = |has: fn(&End) -> bool| self.ends.iter().any(has);
+        let seen = [
+            (SYN, self.client.is_some()),
+            (SYN_ACK, any(|end| end.acknowledged.is_some())),
+            (ACK, any(|end| end.windows.range().is_some())),
+            (
+                DATA,
+                any(|end| end.direction.as_ref().is_some_and(|flow| flow.arrivals.segments > 0)),
+            ),
+            (FIN, any(|end| end.fin.is_some())),
+            (RST, self.reset),
+        ];
+        seen.iter().map(|&(bit, there)| bit * u8::from(there)).sum()
+    }
+
+    /// How it ended for the flow of `end`. What both ends have closed, a reset only clears away.
+    fn ending(&self, end: usize) -> Ending {
+        match self.first_reset.filter(|_| !self.both_finished()) {
+            Some((by, _)) if by == end => Ending::ResetBySender,
+            Some(_) => Ending::ResetByReceiver,
+            None if self.both_finished() => Ending::Closed,
+            None if self.ends.iter().any(|end| end.fin.is_some()) => Ending::HalfClosed,
+            None => Ending::Open,
+        }
+    }
+
+    pub(super) fn row(&self, listing: &Listing, end: usize, flow: &Flow, completeness: u8) -> FlowRow {
         let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
         let (src, dst) = (listing.ends.names[end], listing.ends.names[1 - end]);
         let position = self.position.unwrap_or(Position::UNKNOWN);
@@ -81,6 +120,9 @@ impl Connection {
             options_cut: syns.is_some_and(|(a, b)| a.incomplete || b.incomplete),
             early_acks: (flow.early().segments, flow.early().longest_ns),
             closed: self.closed(),
+            ending: self.ending(end),
+            reset_frame: self.first_reset.map(|(_, frame)| frame),
+            completeness,
             data_segments: arrivals.segments,
             sent_segments: arrivals.segments - arrivals.counts().network_copies + fates.lost_upstream,
             data_bytes: arrivals.bytes,
