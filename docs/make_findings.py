@@ -22,6 +22,7 @@ FOLDER = ROOT / "docs/diagnosis"
 SAMPLES = {
     "ack-loss": "findings/ack-loss",
     "ack-thinning": "findings/ack-thinning",
+    "broken-off": "findings/broken-off",
     "bufferbloat": "findings/bufferbloat",
     "delayed-ack-nagle": "findings/delayed-ack",
     "duplicated-capture": "findings/duplicated-capture",

@@ -181,6 +181,72 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
     assert expected == {name: names for name, names in said.items() if names}
 
 
+OPENED = """
++0 > S 0:0(0) win 64000 <mss 1012>
++0.05 < S. 0:0(0) ack 1 win 64000 <mss 1012> [ttl 57]
++0.0001 > . 1:1(0) ack 1
++0.001 > P. 1:101(100) ack 1
++0.05 < . 1:1(0) ack 101 [ttl 57]
++0.001 < . 1:1001(1000) ack 101 [ttl 57]
++0.0001 > . 101:101(0) ack 1001
++0.05 < . 1001:2001(1000) ack 101 [ttl 57]
+"""
+"""A request and two segments of its answer, the second not acknowledged yet."""
+
+
+@pytest.mark.parametrize(
+    ("rest", "said"),
+    [
+        ("+0.001 > R. 101:101(0) ack 1001", ["1,000 bytes of 10.0.0.2 under way", "no segment had asked for it"]),
+        # it covers what has come: nothing is cut off but what comes after it
+        ("+0.001 > R. 101:101(0) ack 2001", None),
+        (
+            "+0.001 > R. 101:101(0) ack 2001\n+0.001 < . 2001:3001(1000) ack 101 [ttl 57]\n+0.0001 > R 101:101(0)",
+            ["1,000 bytes of 10.0.0.2 under way", "no segment had asked for it"],
+        ),
+        ("+0.001 < R. 2001:2001(0) ack 101 [ttl 57]", ["1,000 bytes of its own", "no segment had asked for it"]),
+        ("+0.001 < R 2001:2001(0) [ttl 51]", ["A reset from 10.0.0.2", "TTL of 51", "it had 57", "on the path"]),
+        (
+            "+0.001 < R 2001:2001(0) [ttl 57]\n+0.001 < . 2001:3001(1000) ack 101 [ttl 57]\n"
+            "+0.001 < . 3001:4001(1000) ack 101 [ttl 57]",
+            ["A reset from 10.0.0.2", "went on sending"],
+        ),
+        # what the reset overtook proves nothing
+        (
+            "+0.001 < R. 4001:4001(0) ack 101 [ttl 57]\n+0.001 < . 2001:3001(1000) ack 101 [ttl 57]\n"
+            "+0.001 < . 3001:4001(1000) ack 101 [ttl 57]",
+            ["A reset from 10.0.0.2", "no segment had asked for it"],
+        ),
+        (
+            "+0.001 > F. 101:101(0) ack 2001\n+0.05 < . 2001:3001(1000) ack 102 [ttl 57]\n+0.0001 > R 102:102(0)",
+            ["1,000 bytes of 10.0.0.2", "had sent a FIN before"],
+        ),
+        (
+            "+0.001 > . 101:101(0) ack 2001\n+400 > P. 101:201(100) ack 2001\n+0.05 < R 2001:2001(0) [ttl 57]",
+            ["100 bytes of 10.0.0.1", "no longer had a connection after 400 s of silence"],
+        ),
+        (
+            "".join(f"+{wait} < . 1001:2001(1000) ack 101 [ttl 57]\n" for wait in (0.4, 0.8, 1.6))
+            + "+3.2 < R. 2001:2001(0) ack 101 [ttl 57]",
+            ["1,000 bytes of its own", "timer had run out 3 times", "gave up"],
+        ),
+        # closed by both, and cleared away
+        (
+            "+0.001 > F. 101:101(0) ack 2001\n+0.05 < F. 2001:2001(0) ack 102 [ttl 57]\n"
+            "+0.0001 > R. 102:102(0) ack 2002",
+            None,
+        ),
+    ],
+)
+def test_resets_by_hand(tmp_path, rest, said):
+    path = tmp_path / "reset.pcap"
+    path.write_bytes(captures.pcap(Reader().read(OPENED + rest).packets))
+    claims = [one.claim for (_, name), one in found(path).items() if name == "broken-off"]
+    assert (said is not None) == len(claims)
+    for words in said or []:
+        assert words in claims[0]
+
+
 def test_unknown_flow():
     analysis = tcpfit.analyze(SAMPLES / "findings/syn-loss.pcap.gz", segments=True)
     with pytest.raises(InvalidParameter, match="has no flow 99"):

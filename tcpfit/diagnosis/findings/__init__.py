@@ -14,6 +14,7 @@ from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.findings import (
     ack_loss,
     ack_thinning,
+    broken_off,
     bufferbloat,
     delayed_ack,
     duplicated_capture,
@@ -38,6 +39,7 @@ RULES: dict[str, Callable[[View], Finding | None]] = {
     module.NAME: module.find
     for module in (
         syn_loss,
+        broken_off,
         small_mss,
         window_scaling,
         sack,

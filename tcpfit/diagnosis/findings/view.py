@@ -158,6 +158,12 @@ class View:
         return min(times)
 
     @cached_property
+    def both_ways(self) -> tuple[pl.DataFrame, pl.DataFrame] | None:
+        """All packets of the data sender, and all of its peer; None without segments, or without those of one."""
+        ahead, back = self.sent, self._packets([self[name] for name in (*ENDS[2:], *ENDS[:2])])
+        return None if ahead is None or back is None else (ahead, back)
+
+    @cached_property
     def syns(self) -> pl.DataFrame | None:
         """SYNs and SYN-ACKs of the connection, by time; None without segments."""
         both = [self._packets([self[n] for n in ENDS]), self._packets([self[n] for n in (*ENDS[2:], *ENDS[:2])])]
