@@ -44,6 +44,9 @@ CAPTURES = pl.Schema(
         "capture_loss_low": pl.Float64(),
         "capture_loss_high": pl.Float64(),
         "interface_drops": pl.UInt64(),
+        "without_data_refused": pl.UInt64(),
+        "without_data_unanswered": pl.UInt64(),
+        "without_data_opened": pl.UInt64(),
         "warnings": pl.List(pl.String()),
     }
 )
@@ -229,8 +232,9 @@ class Analysis:
 
         facts = capture_facts(self)
         skipped = [{"reason": reason, "packets": packets} for reason, packets in facts.pop("skipped").items()]
-        loss = facts.pop("capture_loss")
-        row = facts | {"skipped": skipped} | {f"capture_loss_{key}": value for key, value in loss.items()}
+        parts = {key: facts.pop(key) for key in ("capture_loss", "without_data")}
+        flat = {f"{key}_{part}": value for key, values in parts.items() for part, value in values.items()}
+        row = facts | {"skipped": skipped} | flat
         return pl.DataFrame([row], schema=CAPTURES)
 
     def largest(self) -> list[int]:

@@ -98,6 +98,13 @@ ENDING = {
     "reset-by-receiver": "the same of the receiver",
 }
 
+WITHOUT_DATA = {
+    "refused": "a RST answered the SYN",
+    "unanswered": "nothing answered the SYN",
+    "opened": "the handshake was answered, and neither end sent data",
+}
+"""What became of connections that no flow speaks of, since they carried no data; of those whose SYN was seen."""
+
 PHASES = {
     "open": "no loss recovery under way",
     "recovery": "fast recovery",

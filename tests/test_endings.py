@@ -10,6 +10,8 @@ from pathlib import Path
 import captures
 import polars as pl
 import pytest
+from click.testing import CliRunner
+from tcpfit.cli.main import main
 from test_scenarios import Reader
 
 import tcpfit
@@ -136,3 +138,55 @@ def test_completeness_is_wiresharks(path):
     }
     assert found
     assert found == {ends: expected[ends] for ends in found}
+
+
+REFUSED = """
++0 > S 0:0(0) win 64000 <mss 1000> [port 50001]
++0.05 < R. 0:0(0) ack 1 [port 50001]
+"""
+UNANSWERED = "+1 > S 0:0(0) win 64000 <mss 1000> [port {port}]\n"
+OPENED = """
++1 > S 0:0(0) win 64000 <mss 1000> [port 50003]
++0.05 < S. 0:0(0) ack 1 win 64000 <mss 1000> [port 50003]
++0.0001 > . 1:1(0) ack 1 [port 50003]
++0.01 > F. 1:1(0) ack 1 [port 50003]
++0.05 < F. 1:1(0) ack 2 [port 50003]
+"""
+
+
+@pytest.mark.parametrize(
+    ("trace", "refused", "unanswered", "opened"),
+    [
+        (REFUSED, 1, 0, 0),
+        # sent again it is a flow of expiries, and was not answered either
+        (UNANSWERED.format(port=50002) * 3, 0, 1, 0),
+        (OPENED, 0, 0, 1),
+        (REFUSED + "".join(UNANSWERED.format(port=51000 + n) for n in range(5)) + OPENED, 1, 5, 1),
+        # its own RST is no answer
+        (UNANSWERED.format(port=50002) + "+0.1 > R. 1:1(0) ack 0 [port 50002]", 0, 1, 0),
+        # who acknowledges was answered, in a direction that was not captured
+        (UNANSWERED.format(port=50002) + "+0.1 > . 1:1(0) ack 1 [port 50002]", 0, 0, 1),
+        (HANDSHAKE + DATA, 0, 0, 0),
+        # the end of a connection that began before the capture
+        ("+0 > F. 1:1(0) ack 1\n+0.05 < R 1:1(0)", 0, 0, 0),
+    ],
+)
+def test_connections_without_data_are_counted(tmp_path, trace, refused, unanswered, opened):
+    path = tmp_path / "attempts.pcap"
+    path.write_bytes(captures.pcap(Reader().read(trace).packets))
+    analysis = tcpfit.analyze(path)
+    counts = {"refused": refused, "unanswered": unanswered, "opened": opened}
+    assert counts == analysis.capture["without_data"]
+    assert [tuple(counts.values())] == analysis.captures.select("^without_data_.*$").rows()
+
+
+def test_connections_without_data_are_told_and_saved(tmp_path):
+    path, folder = tmp_path / "attempts.pcap", tmp_path / "tables"
+    path.write_bytes(captures.pcap(Reader().read(REFUSED + OPENED).packets))
+    shown = CliRunner().invoke(main, ["analyze", str(path), "--output", str(folder)])
+    assert 0 == shown.exit_code
+    assert "connections without data: 1 refused, 1 opened" in shown.output
+    assert {"refused": 1, "unanswered": 0, "opened": 1} == tcpfit.load(folder / "attempts").capture["without_data"]
+    page = tmp_path / "page.html"
+    assert 0 == CliRunner().invoke(main, ["analyze", str(path), "--html", str(page)]).exit_code
+    assert "1 refused, 1 opened" in page.read_text()

@@ -34,6 +34,7 @@ CAPTURE = {
     "start_time": NUMBER,
     "duration_s": NUMBER,
     "skipped": dict,
+    "without_data": {"refused": int, "unanswered": int, "opened": int},
     "capture_loss": {"rate": NUMBER, "low": NUMBER, "high": NUMBER},
     "warnings": list,
     "flows": list,

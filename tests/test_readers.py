@@ -23,7 +23,7 @@ ROOT = Path(__file__).parent.parent
 SAMPLES = sorted((ROOT / "sample-traces").glob("*.pcap*"))
 THIRD_PARTY = sorted((ROOT.parent / "shared" / "captures").glob("*.pcap*"))
 TABLES = ("flows", "events", "rounds")
-FACTS = ("format", "link_types", "packets", "tcp_segments", "bytes", "start_ns", "end_ns", "skipped")
+FACTS = ("format", "link_types", "packets", "tcp_segments", "bytes", "start_ns", "end_ns", "skipped", "without_data")
 
 needs_tshark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="tshark is not installed: the tshark reader is not compared"

@@ -15,7 +15,7 @@ from tcpfit.diagnosis.causes import CAUSES as CAUSE_NAMES
 from tcpfit.parameters import FAMILIES
 from tcpfit.parameters.table import PARAMETERS
 from tcpfit.ranking import OBSERVED, RANKING, VERDICTS
-from tcpfit.schema import EVENTS, F64, FLOWS, STR, U32, U64, Column
+from tcpfit.schema import EVENTS, F64, FLOWS, STR, U32, U64, WITHOUT_DATA, Column
 
 STATUSES = {
     "analysed": "all went well; `warnings` says what is wrong with the capture all the same",
@@ -50,6 +50,7 @@ FACT_MEANINGS = {
     "capture_loss_low": ("", "lower end of its 95 % interval"),
     "capture_loss_high": ("", "upper end"),
     "interface_drops": ("", "packets that the interfaces say they dropped; null if the capture does not say"),
+    **{f"without_data_{what}": ("", f"connections without data: {meaning}") for what, meaning in WITHOUT_DATA.items()},
     "warnings": ("", "what is wrong with the capture, a sentence each"),
 }
 

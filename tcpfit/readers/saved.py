@@ -12,7 +12,7 @@ import polars as pl
 
 from tcpfit.exceptions import CaptureError
 from tcpfit.readers import Reading
-from tcpfit.schema import SCHEMA_VERSION, TABLES, polars_schema
+from tcpfit.schema import SCHEMA_VERSION, TABLES, WITHOUT_DATA, polars_schema
 
 NEEDED = ("captures", "flows", "events", "rounds")
 
@@ -67,4 +67,5 @@ def _facts(row: dict[str, Any]) -> dict[str, Any]:
         "start_ns": start_ns,
         "end_ns": None if start_ns is None or length is None else start_ns + round(length * 1e9),
         "skipped": {entry["reason"]: entry["packets"] for entry in row["skipped"] or []},
+        "without_data": {what: row.pop(f"without_data_{what}") for what in WITHOUT_DATA},
     }

@@ -27,7 +27,7 @@ from tcpfit.ranking.short import alone
 from tcpfit.ranking.table import BASELINES, TEXTS
 from tcpfit.report.encoding import dumps as dumps
 from tcpfit.report.encoding import nan_as_null, objects
-from tcpfit.schema import SCHEMA_VERSION
+from tcpfit.schema import SCHEMA_VERSION, WITHOUT_DATA
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -184,6 +184,7 @@ def capture_facts(analysis: Analysis) -> dict[str, Any]:
         "skipped": dict(facts.get("skipped") or {}),
         "capture_loss": share(missing, missing + seen),
         "interface_drops": facts.get("interface_drops"),
+        "without_data": {what: (facts.get("without_data") or {}).get(what) for what in WITHOUT_DATA},
         "warnings": list(facts.get("warnings") or []),
     }
 

@@ -22,6 +22,11 @@ def rate(bps: float | None) -> str:
     raise AssertionError("unreachable")
 
 
+def without_data(counts: dict[str, int | None]) -> str:
+    """Connections that carried no data: 3 refused, 12 unanswered; empty if there are none."""
+    return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+
+
 def size(count: float | None) -> str:
     """A number of bytes: 14.2 MB."""
     if count is None:

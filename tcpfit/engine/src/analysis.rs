@@ -164,9 +164,12 @@ impl Analysis {
 
     pub fn finish(mut self) -> Tables {
         self.tracker.finish(&mut self.rows);
-        let warnings = self.tracker.warnings();
+        let (warnings, attempts) = (self.tracker.warnings(), self.tracker.attempts());
         // the tables can have the memory that it took
         drop(self.tracker);
-        self.rows.finish(self.segments, warnings)
+        Tables {
+            attempts,
+            ..self.rows.finish(self.segments, warnings)
+        }
     }
 }

@@ -229,6 +229,7 @@ fn describe<'py>(py: Python<'py>, path: &str, read: &Read) -> PyResult<Bound<'py
     capture.set_item("end_ns", info.times_ns.map(|(_, end_ns)| end_ns))?;
     capture.set_item("skipped", skipped)?;
     capture.set_item("interface_drops", info.interface_drops)?;
+    capture.set_item("without_data", without_data(py, &read.tables)?)?;
     let warnings: Vec<String> = [
         info.warnings.sentences(),
         read.warnings.clone(),
@@ -237,6 +238,20 @@ fn describe<'py>(py: Python<'py>, path: &str, read: &Read) -> PyResult<Bound<'py
     .concat();
     capture.set_item("warnings", warnings)?;
     Ok(capture)
+}
+
+/// Connections that carried no data, by what became of them.
+fn without_data<'py>(py: Python<'py>, tables: &Tables) -> PyResult<Bound<'py, PyDict>> {
+    let attempts = tables.attempts;
+    let counts = PyDict::new(py);
+    for (what, count) in [
+        ("refused", attempts.refused),
+        ("unanswered", attempts.unanswered),
+        ("opened", attempts.opened),
+    ] {
+        counts.set_item(what, count)?;
+    }
+    Ok(counts)
 }
 
 /// The tracker behind `analyze`, for readers that decode packets themselves.
@@ -286,6 +301,7 @@ impl Tracker {
         let capture = PyDict::new(py);
         capture.set_item("tcp_segments", analysis.tcp_segments())?;
         let tables = py.detach(|| guarded(|| Ok(analysis.finish())))?;
+        capture.set_item("without_data", without_data(py, &tables)?)?;
         capture.set_item("warnings", tables.warnings.clone())?;
         Outcome::new(py, capture, tables)
     }

@@ -96,6 +96,7 @@ def _put_together(page: Content, flows: int, figures: dict[int, Figures], data: 
         facts=_facts(page.capture, flows),
         capture=page.capture,
         missed=_missed(page.capture["capture_loss"]),
+        dataless=words.without_data(page.capture["without_data"]),
         flows=flows,
         rows=page.rows,
         listed=f"Showing {words.plural(len(page.rows), 'flow')}.",

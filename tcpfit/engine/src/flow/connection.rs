@@ -4,6 +4,7 @@ use crate::events::marks;
 use crate::flow::ack_delay::AckDelay;
 use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS, COPY_NS};
+use crate::flow::attempts::Attempts;
 use crate::flow::direction::{smss_of, Flow};
 use crate::flow::listing::Listing;
 use crate::flow::mirror::Mirror;
@@ -35,6 +36,7 @@ pub struct Numbers {
     pub vantage: Option<Vantage>,
     /// Flows that had more outstanding than is followed.
     pub overfull: u64,
+    pub attempts: Attempts,
     pub spare: Spare,
 }
 
@@ -644,6 +646,7 @@ impl Connection {
     pub fn finish(&mut self, listing: &Listing, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.release(numbers, sink);
         let completeness = self.completeness();
+        self.count_attempt(completeness, &mut numbers.attempts);
         for end in 0..2 {
             if let (None, Some(&(syn, ..))) = (&self.ends[end].direction, self.ends[end].repeated_syns.first()) {
                 // an attempt that brought no data is a flow of expiries

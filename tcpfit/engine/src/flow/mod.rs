@@ -3,6 +3,7 @@
 pub mod ack_delay;
 pub mod ack_trail;
 pub mod arrivals;
+pub mod attempts;
 pub mod connection;
 pub mod covered;
 pub mod direction;

@@ -1,5 +1,6 @@
 //! The flow table: every connection of a capture by its addresses and ports, settled and freed when it is over.
 
+use crate::flow::attempts::Attempts;
 use crate::flow::connection::{Connection, Numbers};
 use crate::flow::hosts::Hosts;
 use crate::flow::index::Index;
@@ -125,6 +126,7 @@ impl Tracker {
                 next_flow: 0,
                 vantage: settings.vantage,
                 overfull: 0,
+                attempts: Attempts::default(),
                 spare: Spare::default(),
             },
             next_connection: 0,
@@ -201,6 +203,11 @@ impl Tracker {
                 self.follow_late(&segment, sink);
             }
         }
+    }
+
+    /// Connections without data, of those that are settled.
+    pub fn attempts(&self) -> Attempts {
+        self.numbers.attempts
     }
 
     /// What was odd about the capture's clock, and bounds that were reached, a sentence each.

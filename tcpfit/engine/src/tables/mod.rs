@@ -16,6 +16,7 @@ use arrow_schema::SchemaRef;
 
 pub use read::read_segments;
 
+use crate::flow::attempts::Attempts;
 use crate::quality::directions::Directions;
 use crate::rows::{EventRow, FlowRow, RoundRow, Sink};
 use crate::segment::Segment;
@@ -67,6 +68,8 @@ pub struct Tables {
     pub segments: Option<Table>,
     /// What is odd about the packets, a sentence each.
     pub warnings: Vec<String>,
+    /// Connections that no flow speaks of.
+    pub attempts: Attempts,
 }
 
 /// Collects rows; the tracker settles them in no particular order.
@@ -151,6 +154,7 @@ impl Collector {
             rounds: Table::new::<RoundRow>(whole.rounds),
             segments: segments.map(SegmentTable::finish),
             warnings,
+            attempts: Attempts::default(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The row of a flow, when its connection ends.
 
 use super::{Connection, End};
+use crate::flow::attempts::Attempts;
 use crate::flow::direction::Flow;
 use crate::flow::listing::Listing;
 use crate::flow::vantage::Position;
@@ -59,6 +60,21 @@ impl Connection {
             (RST, self.reset),
         ];
         seen.iter().map(|&(bit, there)| bit * u8::from(there)).sum()
+    }
+
+    /// Counts it among those without data, if its SYN was seen.
+    pub(super) fn count_attempt(&self, completeness: u8, attempts: &mut Attempts) {
+        let flow_of_acks = |end: &End| end.trail.as_ref().is_some_and(|trail| trail.flow.is_some());
+        let acknowledged = self.ends.iter().any(flow_of_acks);
+        let Some(client) = self.client.filter(|_| completeness & DATA == 0 && !acknowledged) else {
+            return;
+        };
+        let refused = self.first_reset.is_some_and(|(by, _)| by != client);
+        *match completeness & (SYN_ACK | ACK) {
+            0 if refused => &mut attempts.refused,
+            0 => &mut attempts.unanswered,
+            _ => &mut attempts.opened,
+        } += 1;
     }
 
     /// How it ended for the flow of `end`. What both ends have closed, a reset only clears away.
