@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from functools import cache
 
+from tcpfit.arguments import shown
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models.base import Assumption, Model, Parameter
 from tcpfit.models.bohacek_dynamics import BohacekDynamics, Trajectory
@@ -88,10 +89,13 @@ def catalogue() -> dict[str, Model]:
 
 
 def get(name: str) -> Model:
-    """The model of that name, with its default conventions."""
+    """The model of that name, with its default conventions.
+
+    Raises InvalidParameter for a name that is none.
+    """
     for cls in _CLASSES:  # without a look at other packages, where that is not needed
         if cls.name == name:
             return cls()
-    if name in _known():
+    if isinstance(name, str) and name in _known():
         return _known()[name]()
-    raise InvalidParameter(f"There is no model {name!r}; known are {', '.join(_known())}.")
+    raise InvalidParameter(f"There is no model {shown(name)}; known are {', '.join(_known())}.")

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter, PluginWarning
 
 Array: TypeAlias = NDArray[np.float64]
@@ -122,7 +123,7 @@ class Model:
 
         fixed = self._fixed()
         usual = [name for name in list(self.fittable)[:1] if name not in fixed]
-        names = tuple(usual if self.free is None else self.free)
+        names = tuple(usual if self.free is None else arguments.texts(f"free of {self.name}", self.free))
         for name in names:
             if name not in self.fittable:
                 raise InvalidParameter(f"{self.name} can fit {_list(self.fittable)}, not {name!r}.")
@@ -167,30 +168,29 @@ class Model:
         Keywords are parameters, extensions, or conventions of the constructor (which then hold for this call only).
         X is a mapping or frame of columns, or a 2-d array whose columns are `parameters` in their order.
         """
-        conventions = {
-            key: arrays.pop(key) for key in list(arrays) if key in self._conventions() and not self._takes(key)
-        }
-        model = self if not conventions else self._with(**conventions)
-        for key in arrays:
-            if not model._takes(key):
-                known = [*(p.name for p in model.parameters), *(p.name for p in model.extensions)]
-                raise InvalidParameter(f"{self.name} has no parameter {key!r}; it takes {_list(known)}.")
+        model, given = self._given(arrays)
         columns = model._columns(X, self) if X is not None else {}
         fixed = model._fixed() | getattr(self, "params_", {})
         columns |= {key: np.asarray(value, dtype=np.float64) for key, value in fixed.items()}
-        return model._evaluate(columns | {key: _array(self.name, key, value) for key, value in arrays.items()})
+        return model._evaluate(columns | given)
 
     def score(self, X: Any, y: ArrayLike) -> float:
-        """R squared of ln(rate), or ln(time): 1 is perfect, 0 is no better than the geometric mean of y."""
-        observed = np.log(np.asarray(y, dtype=np.float64).ravel())
+        """R squared of ln(rate), or ln(time): 1 is perfect, 0 is no better than the geometric mean of y.
+
+        Raises `InvalidParameter` for X or y that cannot be read.
+        """
+        observed = np.log(self._observed(y, self._columns(X)))
         residual = np.log(self.predict(X)).ravel() - observed
         total = float(np.sum((observed - observed.mean()) ** 2))
         return 1.0 - float(np.sum(residual**2)) / total if total > 0 else float("nan")
 
     def domain(self, **arrays: Any) -> NDArray[np.bool_]:
-        """True where every parameter is inside the domain that the model declares; `predict` gives nan elsewhere."""
-        values = self._resolve({key: _array(self.name, key, value) for key, value in arrays.items()})
-        return self._mask(values)
+        """True where every parameter is inside the domain that the model declares; `predict` gives nan elsewhere.
+
+        The keywords are those of `predict`. Raises `InvalidParameter` for another, and for what is no number.
+        """
+        model, given = self._given(arrays)
+        return model._mask(model._resolve(given))
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The conventions given to the constructor (scikit-learn's protocol)."""
@@ -227,10 +227,24 @@ class Model:
     def _takes(self, name: str) -> bool:
         return any(name == p.name for p in (*self.parameters, *self.extensions))
 
-    def _fixed(self) -> dict[str, float]:
+    def _fixed(self) -> dict[str, Array]:
         """Parameters whose value a convention of the same name fixes."""
         given = self.get_params()
-        return {p.name: given[p.name] for p in self.parameters if given.get(p.name) is not None}
+        fixed = (p.name for p in self.parameters if given.get(p.name) is not None)
+        return {name: array_of(self.name, name, given[name]) for name in fixed}
+
+    def _given(self, keywords: Mapping[str, Any]) -> tuple[Self, dict[str, Array]]:
+        """The model under the conventions that keywords name, and their parameters as arrays."""
+        conventions = {
+            key: value for key, value in keywords.items() if key in self._conventions() and not self._takes(key)
+        }
+        model = self if not conventions else self._with(**conventions)
+        given = {key: value for key, value in keywords.items() if key not in conventions}
+        for key in given:
+            if not model._takes(key):
+                known = [*(p.name for p in model.parameters), *(p.name for p in model.extensions)]
+                raise InvalidParameter(f"{self.name} has no parameter {key!r}; it takes {_list(known)}.")
+        return model, {key: array_of(self.name, key, value) for key, value in given.items()}
 
     def _with(self, **conventions: Any) -> Self:
         return type(self)(**self.get_params()).set_params(**conventions)
@@ -246,13 +260,15 @@ class Model:
         """
         if hasattr(X, "toarray"):
             raise InvalidParameter(f"{self.name} does not take sparse input; give it X.toarray().")
+        if hasattr(X, "collect"):
+            raise InvalidParameter(f"{self.name} does not take lazy frames; give it X.collect().")
         if isinstance(X, Mapping) or hasattr(X, "columns"):
             present = set(X if isinstance(X, Mapping) else X.columns)
             found = (
                 (p.name, next((key for key in (p.name, p.column) if key in present), None)) for p in self.parameters
             )
-            return {name: _array(self.name, name, X[key]) for name, key in found if key is not None}
-        table = _array(self.name, "X", X)
+            return {name: array_of(self.name, name, X[key]) for name, key in found if key is not None}
+        table = array_of(self.name, "X", X)
         names = [p.name for p in self.parameters]
         if table.ndim != 2:
             raise InvalidParameter(
@@ -280,7 +296,7 @@ class Model:
         """The target as a 1-d array, as long as the columns."""
         if y is None:
             raise InvalidParameter(f"{self.name} requires y to be passed, but the target y is None.")
-        observed = _array(self.name, "y", y).ravel()
+        observed = array_of(self.name, "y", y).ravel()
         rows = {key: value.size for key, value in table.items() if value.ndim}
         for key, size in rows.items():
             if size != observed.size:
@@ -298,20 +314,25 @@ class Model:
 
     def _resolve(self, values: Mapping[str, ArrayLike]) -> dict[str, Array]:
         """Every parameter by name, defaults filled in, broadcast to one shape."""
-        for key, allowed in self.choices.items():
-            if getattr(self, key) not in allowed:
+        for key, allowed in (_switches(cast(Any, type(self))) | self.choices).items():
+            chosen = getattr(self, key)
+            if not (isinstance(chosen, (str, int, float, np.generic)) and chosen in allowed):
                 raise InvalidParameter(
-                    f"{key} of {self.name} must be one of {_list(allowed)}, got {getattr(self, key)!r}."
+                    f"{key} of {self.name} must be one of {_list(allowed)}, got {arguments.shown(chosen)}."
                 )
         full: dict[str, ArrayLike] = {}
+        fixed = self._fixed()
         for parameter in self.parameters:
-            value = values.get(parameter.name, self._fixed().get(parameter.name, parameter.default))
+            value = values.get(parameter.name, fixed.get(parameter.name, parameter.default))
             if value is None:
                 raise InvalidParameter(
                     f"{self.name} needs {parameter.name} ({parameter.meaning}, {parameter.unit}), which was not given."
                 )
             full[parameter.name] = value
-        full |= {p.name: values[p.name] for p in self.extensions if p.name in values}
+        return self._together(full | {p.name: values[p.name] for p in self.extensions if p.name in values})
+
+    def _together(self, full: Mapping[str, ArrayLike]) -> dict[str, Array]:
+        """Arrays of one shape."""
         try:
             arrays = np.broadcast_arrays(*(np.asarray(value, dtype=np.float64) for value in full.values()))
         except ValueError:
@@ -350,23 +371,32 @@ def _arguments(cls: Any) -> tuple[str, ...]:
     return tuple(inspect.signature(cls).parameters)
 
 
+@cache
+def _switches(cls: Any) -> dict[str, tuple[Any, ...]]:
+    """The conventions that are on or off."""
+    given = inspect.signature(cls).parameters.items()
+    return {name: (True, False) for name, parameter in given if isinstance(parameter.default, bool)}
+
+
 def failure(name: str, package: str, error: BaseException) -> str:
     """The sentence for a plug-in that fails."""
     reason = " ".join(f"{type(error).__name__}: {error}".split()).rstrip(".: ")
     return f"model {name} of the package {package} failed and is left out ({reason})."
 
 
-def _array(model: str, name: str, value: Any) -> Array:
+def array_of(model: str, name: str, value: Any) -> Array:
+    """What a user gives for a parameter as an array; raises InvalidParameter for what is no number."""
     try:
         array = np.asarray(value)
         if np.iscomplexobj(array):
             raise InvalidParameter(f"Complex data not supported: {name} of {model} must be real.")
+        if array.dtype.kind in "US":
+            raise TypeError("numpy would read numbers in texts")
         return array.astype(np.float64, copy=False)
     except InvalidParameter:
         raise
     except (TypeError, ValueError):
-        given = " ".join(repr(value).split())
-        given = given if len(given) <= 60 else f"{given[:57]}..."
+        given = arguments.shown(value)
         raise InvalidParameter(f"{name} of {model} must be a number or an array of numbers, got {given}.") from None
 
 

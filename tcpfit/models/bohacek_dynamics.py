@@ -44,8 +44,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.models.base import Array, Assumption, Parameter
+from tcpfit.models.base import Array, Assumption, Parameter, array_of
 from tcpfit.models.bohacek_sack import C1, GAMMA, WIDEST, binomial_q, first_timeouts
 
 SUBSTEPS = 64  # what a step of (13) is cut into at most
@@ -337,8 +338,9 @@ class BohacekDynamics:
     )
 
     def __init__(self, *, c1: float = C1, gamma: float = GAMMA, mean: str = "12", as_printed: bool = False) -> None:
-        if mean not in ("12", "13"):
+        if not isinstance(mean, str) or mean not in ("12", "13"):
             raise InvalidParameter(f"mean of {self.name} must be one of 12, 13, got {mean!r}.")
+        c1, gamma = arguments.number(f"c1 of {self.name}", c1), arguments.number(f"gamma of {self.name}", gamma)
         if not (c1 > 0 and gamma > 0 and c1 < np.inf and gamma < np.inf):
             raise InvalidParameter(f"c1 and gamma of {self.name} must be positive and finite, got {c1!r}, {gamma!r}.")
         self.c1, self.gamma, self.mean, self.as_printed = c1, gamma, mean, as_printed
@@ -358,8 +360,13 @@ class BohacekDynamics:
 
         losses[i] holds from times[i] (s, rising) to times[i + 1]; losses[0] also before. start: mean and second moment
         of the window at times[0] of flows none of which is in timeout; else the steady state of losses[0].
+        Raises InvalidParameter for arguments that make no sense.
         """
-        times, losses = np.atleast_1d(np.asarray(times, np.float64)), np.atleast_1d(np.asarray(losses, np.float64))
+        times, losses = (np.atleast_1d(array_of(self.name, *given)) for given in (("times", times), ("losses", losses)))
+        rtt, rto, end, step = (
+            arguments.number(f"{name} of {self.name}", given)
+            for name, given in (("rtt", rtt), ("rto", rto), ("end", end), ("step", step))
+        )
         self._check(times, losses, rtt, rto, end, step)
         origin, delta0 = float(times[0]), float(losses[0])
         times = times - origin
@@ -392,7 +399,10 @@ class BohacekDynamics:
     ) -> tuple[float, float, float]:
         """Mean, second moment, and I1 before the start."""
         if start is not None:
-            w, w2 = (float(x) for x in start)
+            both = arguments.several(f"start of {self.name}", start, "two numbers")
+            w, w2 = (
+                arguments.number(f"each of start of {self.name}", x) for x in (both if len(both) == 2 else (0.0, 0.0))
+            )
             if not (1 <= w < np.inf and w**2 <= w2 * (1 + 1e-12) and w2 < np.inf):
                 raise InvalidParameter(
                     f"start of {self.name} must be a mean of at least 1 and a second moment not below its square, "
@@ -419,7 +429,7 @@ class BohacekDynamics:
         for name, value in {"rtt": rtt, "rto": rto, "step": step}.items():
             if not 0 < value < np.inf:
                 raise InvalidParameter(f"{name} of {self.name} must be a positive number of seconds, got {value!r}.")
-        if not times[0] < end < np.inf:
+        if not times[0] < end < np.inf or end - times[0] <= 1e-8 * step:
             raise InvalidParameter(f"end of {self.name} must come after the first time, {times[0]:g} s, got {end!r}.")
         if (end - times[0]) / min(step, rtt / 8, rto / 8) > 1e7:
             raise InvalidParameter(f"{self.name} would take more than 10 million steps: choose a shorter end.")

@@ -36,6 +36,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models.base import LONGEST, SHORTEST, Array, Assumption, Model, Parameter
 
@@ -270,13 +271,21 @@ class BohacekSack(Model):
         return "send-rate"
 
     def _inside(self, **a: Array) -> NDArray[np.bool_]:
-        if not (1 < self.c1 < np.inf and 0 < self.gamma < np.inf):
+        c1, gamma = (
+            arguments.number(f"{name} of {self.name}", value)
+            for name, value in (("c1", self.c1), ("gamma", self.gamma))
+        )
+        if not (1 < c1 < np.inf and 0 < gamma < np.inf):
             raise InvalidParameter(f"{self.name} needs c1 > 1 and gamma > 0, got {self.c1!r} and {self.gamma!r}.")
         return np.asarray(True)
 
     def timeout_rate(self, p: Array, rtt: Array) -> Array:
-        """lambda' + lambda'', timeouts that begin per second outside timeouts."""
-        lost = windows_lost_fast(p, self.c1, self.gamma, self.as_printed)
+        """lambda' + lambda'', timeouts that begin per second outside timeouts.
+
+        Raises InvalidParameter for what is no number.
+        """
+        p, rtt = self._together(self._given({"p": p, "rtt": rtt})[1]).values()
+        lost = windows_lost_fast(p.reshape(-1), self.c1, self.gamma, self.as_printed).reshape(p.shape)
         return p / rtt * (lost + p * np.maximum(0.0, mean_window(p, self.c1) - lost))
 
     def _rate(self, **a: Array) -> Array:

@@ -39,11 +39,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models.base import Array, Assumption, Parameter
 from tcpfit.models.timeouts import timeout_duration, timeout_probability
@@ -427,29 +428,41 @@ class Cycles(TransferTime):
         self.free = free
 
     def variance(self, **arrays: Any) -> Array:
-        """Exact variance of the transfer time (s^2), from the keywords of `predict`; nan outside the domain."""
-        values = self._resolve(arrays)
-        inside = self._mask(values)
+        """Exact variance of the transfer time (s^2), from the keywords of `predict`; nan outside the domain.
+
+        Raises InvalidParameter for another keyword, and for what is no number.
+        """
+        model, given = self._given(arrays)
+        values = model._resolve(given)
+        inside = model._mask(values)
         found = np.full(inside.shape, np.nan)
         if inside.any():
-            found[inside] = self._moments({key: value[inside] for key, value in values.items()})[1]
+            found[inside] = model._moments({key: value[inside] for key, value in values.items()})[1]
         return found
 
     def simulate(self, *, draws: int, seed: int, **flow: Any) -> Array:
-        """Transfer times (s) of one flow, drawn as the paper does; to check the moments, or for quantiles."""
-        values, path = self._one(flow)
-        return self._draw(values, path, np.ones(draws), np.random.default_rng(seed))
+        """Transfer times (s) of one flow, drawn as the paper does; to check the moments, or for quantiles.
 
-    def _one(self, flow: dict[str, Any]) -> tuple[dict[str, float], Path]:
-        values = self._resolve(flow)
-        inside = self._mask(values)
+        Raises InvalidParameter for a flow outside the domain, and for arguments that make no sense.
+        """
+        ones, generator = np.ones(arguments.whole("draws", draws, least=0)), self._generator(seed)
+        model, values, path = self._one(flow)
+        return model._draw(values, path, ones, generator)
+
+    def _generator(self, seed: int) -> np.random.Generator:
+        return np.random.default_rng(arguments.whole("seed", seed, least=0))
+
+    def _one(self, flow: dict[str, Any]) -> tuple[Self, dict[str, float], Path]:
+        model, given = self._given(flow)
+        values = model._resolve(given)
+        inside = model._mask(values)
         if inside.shape != () or not inside:
             raise InvalidParameter(f"{self.name} draws transfer times of one flow inside its domain only.")
-        path = self._path({key: np.atleast_1d(value) for key, value in values.items()})
-        return {key: float(value) for key, value in values.items()}, path
+        path = model._path({key: np.atleast_1d(value) for key, value in values.items()})
+        return model, {key: float(value) for key, value in values.items()}, path
 
     def _path(self, a: dict[str, Array]) -> Path:
-        if not 1e-3 <= self.stop <= 1:
+        if not 1e-3 <= arguments.number(f"stop of {self.name}", self.stop) <= 1:
             raise InvalidParameter(f"stop of {self.name} must be between 0.001 and 1 segments, got {self.stop!r}.")
         gamma, wait = 1 + 1 / a["b"], a["delayed_ack"]
         return Path(a["p"], a["rtt"], a["rto"], a["w_max"], gamma, wait, self.as_printed, self.whole_rounds)
@@ -478,16 +491,24 @@ class Hysteresis(Cycles):
     title = "short flows with memory (Li, Williamson)"
 
     def distribution(self, *, atoms: int = 4096, **flow: Any) -> tuple[Array, Array]:
-        """Possible transfer times (s), rising, and their probabilities, of one flow; see the function."""
-        values, path = self._one(flow)
-        return distribution(values["segments"], path, values["w_1"], self.stop, atoms)
+        """Possible transfer times (s), rising, and their probabilities, of one flow; see the function.
+
+        Raises InvalidParameter as `simulate` does.
+        """
+        atoms = arguments.whole("atoms", atoms)
+        model, values, path = self._one(flow)
+        return distribution(values["segments"], path, values["w_1"], model.stop, atoms)
 
     def draw_losses(self, *, draws: int, seed: int, **flow: Any) -> Array:
         """Transfer times (s) of one flow where the positions of the losses are drawn too, an extension; see the
-        function."""
-        values, path = self._one(flow)
+        function.
+
+        Raises InvalidParameter as `simulate` does.
+        """
+        draws, generator = arguments.whole("draws", draws, least=0), self._generator(seed)
+        _, values, path = self._one(flow)
         first = np.full(draws, min(values["w_1"], values["w_max"]))
-        return draw_losses(values["segments"], path, first, np.random.default_rng(seed))
+        return draw_losses(values["segments"], path, first, generator)
 
     def _moments(self, a: dict[str, Array]) -> tuple[Array, Array]:
         return moments(a["segments"], self._path(a), a["w_1"], self.stop)
