@@ -9,9 +9,13 @@ Windows and counts are in segments of one SMSS: a super-segment of k SMSS counts
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import polars as pl
+
+from tcpfit.arguments import shown
+from tcpfit.exceptions import InvalidParameter
 
 SCHEMA_VERSION = 1
 """Version of the tables and of the JSON; it is raised when a column changes its meaning."""
@@ -397,3 +401,29 @@ def polars_schema(table: str) -> pl.Schema:
     Raises KeyError for a name that is not in `TABLES`.
     """
     return pl.Schema({column.name: column.dtype for column in TABLES[table]})
+
+
+def check_tables(**tables: object) -> None:
+    """Raise InvalidParameter where one of these, under their names in `TABLES`, is not such a table."""
+    for name, table in tables.items():
+        check_table(f"the table {name}", table, TABLES[name])
+
+
+def check_table(name: str, table: object, columns: Iterable[Column], origin: str = "tcpfit.analyze") -> None:
+    """Raise InvalidParameter for what is no table with at least these columns; `origin` says what makes one."""
+    if not isinstance(table, pl.DataFrame):
+        raise InvalidParameter(f"{name} must be a polars DataFrame, as {origin} makes it, got {shown(table)}")
+    for column in columns:
+        given = table.schema.get(column.name)
+        if given is None:
+            raise InvalidParameter(f"{name} lacks the column {column.name!r}; {origin} makes it")
+        if not _serves(given, column.dtype):
+            raise InvalidParameter(f"{name} has a column {column.name!r} of {given}, which should be {column.dtype}")
+
+
+def _serves(given: pl.DataType, declared: pl.DataType) -> bool:
+    """Whether a column of a table that was made elsewhere, read from CSV for one, can stand for the declared one."""
+    texts = (pl.String, pl.Enum, pl.Categorical)
+    if declared.is_numeric():
+        return given.is_numeric() or given == pl.Null
+    return given in (declared, pl.Null) or (declared in texts and given in texts) or given.is_nested()

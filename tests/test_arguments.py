@@ -2,22 +2,111 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from tcpfit import arguments
+import tcpfit
+from tcpfit import arguments, diagnosis, parameters, ranking
+from tcpfit.diagnosis.table import report
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import BohacekDynamics, BohacekSack, Catnip, Cubic, Hysteresis, Mathis, PFTKFull, get
+from tcpfit.parameters import displacement
+from tcpfit.ranking import across
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample-traces" / "newreno-loss.pcap.gz"
 
 Case = tuple[Callable[[Any], Any], str]
 
+
+@pytest.fixture(scope="module")
+def a() -> SimpleNamespace:
+    """An analysis with its segments, and its tables."""
+    whole = tcpfit.analyze(SAMPLE, segments=True)
+    return SimpleNamespace(
+        whole=whole, flows=whole.flows, events=whole.events, rounds=whole.rounds, estimates=whole.parameters
+    )
+
+
+RANKS: list[Case] = [
+    (lambda a: tcpfit.rank(a.whole), "the captures must be a list of Analysis, got one alone; write [analysis]"),
+    (lambda a: tcpfit.rank(5), "the captures must be a list of Analysis, got 5"),
+    (lambda a: tcpfit.rank("x.pcap"), "the captures must be a list of Analysis, got 'x.pcap'"),
+    (lambda a: tcpfit.rank(["x.pcap"]), "each of the captures must be an Analysis, which tcpfit.analyze and"),
+    (lambda a: tcpfit.rank(a.flows), "the table of flows lacks the column 'capture'; tcpfit.ranking.across.residuals"),
+    (lambda a: tcpfit.rank(_with(a, p=pl.lit("x"))), "the table of flows has a column 'p' of String, which should be"),
+    (lambda a: across.pooled(_with(a), ["mathis"]), "model must be a text, got ['mathis']"),
+    (lambda a: across.constants(_with(a), 5), "model must be a text, got 5"),
+    (lambda a: across.tree(a.flows), "the table of flows lacks the column 'capture'"),
+    (lambda a: tcpfit.transfers(a.whole), "the captures must be a list of Analysis, got one alone"),
+    (lambda a: tcpfit.transfers([a.whole], "5"), "most must be a whole number of at least 1, got '5'"),
+    (lambda a: tcpfit.transfers([a.whole], math.nan), "most must be a whole number of at least 1, got nan"),
+    (
+        lambda a: tcpfit.rank_short([a.whole]),
+        "the table of transfers must be a polars DataFrame, as tcpfit.transfers makes",
+    ),
+    (
+        lambda a: tcpfit.rank_short(a.flows),
+        "the table of transfers lacks the column 'capture'; tcpfit.transfers makes it",
+    ),
+    (lambda a: tcpfit.rank_short(tcpfit.transfers([]), ["catnip"]), "models must be a dict of models by name"),
+    (lambda a: ranking.by_name("mathis"), "models must be a list of names, got 'mathis'"),
+    (lambda a: _ranked(a, models={"mathis": 5}), "each of models must be a tcpfit.models.Model, got 5"),
+    (lambda a: _ranked(a, per_block="4"), "per_block must be a whole number of at least 1, got '4'"),
+    (lambda a: _ranked(a, rule="tahoe"), "rule must be one of one-rtt, window, recovery-point, tfrc, got 'tahoe'"),
+    (lambda a: _ranked(a, fits=5), "fits must be a list of names, got 5"),
+]
+
+
+def _with(a: SimpleNamespace, **columns: pl.Expr) -> pl.DataFrame:
+    """The table of residuals, with other columns."""
+    return across.residuals([a.whole]).with_columns(**columns)
+
+
+def _ranked(a: SimpleNamespace, **choices: Any) -> Any:
+    return ranking.rank(a.flows, a.events, a.rounds, a.estimates, **choices)
+
+
+TABLES: list[Case] = [
+    (lambda a: parameters.estimate(a.whole, a.events, a.rounds), "the table flows must be a polars DataFrame, as"),
+    (
+        lambda a: parameters.estimate(a.flows.drop("flow"), a.events, a.rounds),
+        "the table flows lacks the column 'flow'",
+    ),
+    (lambda a: parameters.estimate(a.flows.lazy(), a.events, a.rounds), "got a LazyFrame"),
+    (lambda a: parameters.families(a.flows, a.events, None), "the table rounds must be a polars DataFrame, as"),
+    (lambda a: parameters.estimates(a.whole), "evidence must be an Evidence; tcpfit.parameters.estimate takes tables"),
+    (lambda a: parameters.episodes(a.flows, a.flows), "the table events lacks the column 'time_ns'"),
+    (lambda a: parameters.independence(None, a.events), "the table flows must be a polars DataFrame"),
+    (lambda a: parameters.hosts(a.flows, a.rounds), "the table events lacks the column 'time_ns'"),
+    (lambda a: parameters.loss_events(a.flows, a.events, ["window"]), "rule must be one of one-rtt, window,"),
+    (lambda a: parameters.loss_events(a.whole, a.events), "the table flows must be a polars DataFrame"),
+    (lambda a: parameters.under_rule(a.flows, None, "window"), "the table events must be a polars DataFrame"),
+    (lambda a: displacement.density(a.flows, a.events, "3"), "threshold must be a whole number of at least 1, got '3'"),
+    (lambda a: displacement.occupancy(a.flows, a.events, 1.5), "threshold must be a whole number of at least 1"),
+    (lambda a: displacement.density(a.flows, a.events.drop("arrival")), "the table events lacks the column 'arrival'"),
+    (lambda a: displacement.past_dupthresh(a.flows), "the table events lacks the column 'time_ns'"),
+    (lambda a: ranking.observed(a.flows.drop("smss_bytes"), a.events, a.rounds), "lacks the column 'smss_bytes'"),
+    (lambda a: ranking.rank(a.flows, a.events, a.rounds, a.flows), "the table of parameters lacks the column 'name'"),
+    (lambda a: diagnosis.diagnose(a.whole, a.events, a.rounds), "the table flows must be a polars DataFrame"),
+    (lambda a: diagnosis.account(a.flows, a.events, a.flows), "the table rounds lacks the column 'round'"),
+    (lambda a: diagnosis.silences(None, a.events, a.rounds), "the table flows must be a polars DataFrame"),
+    (
+        lambda a: diagnosis.facts(a.whole),
+        "the diagnosis must be one of those that tcpfit.diagnosis.diagnose gives, got",
+    ),
+    (lambda a: report([a.whole]), "the capture must be an Analysis"),
+    (lambda a: report(a.whole, 5), "span_ns must be a list of two times, got 5"),
+    (lambda a: report(a.whole, (1,)), "span_ns must be a list of two times, got (1,)"),
+    (lambda a: report(a.whole, (5, 1)), "the end must come after the start, got 5 ns to 1 ns"),
+    (lambda a: report(a.whole, ("a", "b")), "each of span_ns must be a whole number of at least 0, got 'a'"),
+]
 
 FLOW = {"segments": 10, "p": 0.01, "rtt": 0.1, "rto": 0.5}
 TABLE = {"p": [0.1, 0.01, 0.02], "rtt": [0.1] * 3, "rto": [0.5] * 3}
@@ -79,16 +168,18 @@ MODELS: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "sentence"), MODELS)
-def test_misuse_is_one_sentence(call: Callable[[Any], Any], sentence: str) -> None:
+@pytest.mark.parametrize(("call", "sentence"), [*RANKS, *TABLES, *MODELS])
+def test_misuse_is_one_sentence(a: SimpleNamespace, call: Callable[[Any], Any], sentence: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
-        call(None)
+        call(a)
     said = str(caught.value)
     assert sentence in said
     assert "\n" not in said and len(said) < 400
 
 
-def test_what_makes_sense_is_taken_as_before() -> None:
+def test_what_makes_sense_is_taken_as_before(a: SimpleNamespace) -> None:
+    in_csv = pl.read_csv(a.flows.drop("missing_frames", strict=False).write_csv().encode())
+    assert parameters.estimate(in_csv, a.events, a.rounds).equals(a.estimates)
     assert BohacekSack().timeout_rate(0.01, 0.1) == BohacekSack().timeout_rate(np.array([0.01]), np.array([0.1]))[0]
     as_printed = Hysteresis(as_printed=True).variance(**FLOW)
     assert as_printed == Hysteresis().variance(as_printed=True, **FLOW) != Hysteresis().variance(**FLOW)

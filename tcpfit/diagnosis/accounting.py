@@ -36,7 +36,7 @@ from tcpfit.diagnosis.reactions import Stretches, apart, reactions
 from tcpfit.diagnosis.rounds import Flags, Rounds, rounds_of
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Floats, Ints, summed
-from tcpfit.schema import I64, STR, U32, U64, Column
+from tcpfit.schema import I64, STR, U32, U64, Column, check_tables
 
 SPANS = (
     Column("flow", U32, "", "number of the flow"),
@@ -71,7 +71,11 @@ GROWTH = 1.2
 
 
 def account(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
-    """The spans of every flow, columns as in `SPANS`, in order of flow and time, without gaps or overlaps."""
+    """The spans of every flow, columns as in `SPANS`, in order of flow and time, without gaps or overlaps.
+
+    Raises InvalidParameter for a table that is none of `tcpfit.schema`.
+    """
+    check_tables(flows=flows, events=events, rounds=rounds)
     return account_of(Evidence(flows, events, rounds))
 
 

@@ -16,7 +16,7 @@ from tcpfit.diagnosis.reactions import Stretches, reactions
 from tcpfit.diagnosis.rounds import Rounds, rounds_of
 from tcpfit.diagnosis.stalls import APPLICATION, LEAST_S, PROBE, TIMEOUT, ZERO_WINDOW
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.schema import I64, STR, U32, U64, Column
+from tcpfit.schema import I64, STR, U32, U64, Column, check_tables
 
 SILENCES = (
     Column("flow", U32, "", "number of the flow"),
@@ -44,7 +44,9 @@ def silences(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
     """A row per stall, columns as in `SILENCES`, in order of flow and time.
 
     The tables should have both directions of each connection: the other one tells whether the receiver is still there.
+    Raises InvalidParameter for a table that is none of `tcpfit.schema`.
     """
+    check_tables(flows=flows, events=events, rounds=rounds)
     return silences_of(Evidence(flows, events, rounds))
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.diagnosis.accounting import account
 from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
 from tcpfit.diagnosis.cost import Cost, Together, accounted_together
@@ -15,6 +16,7 @@ from tcpfit.diagnosis.excerpt import excerpt
 from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.stalls import Stall, stalls
 from tcpfit.diagnosis.verdict import Diagnosis, judge, withheld
+from tcpfit.exceptions import InvalidParameter
 from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.loss_rate import capture_loss
@@ -24,7 +26,10 @@ if TYPE_CHECKING:
 
 
 def diagnose(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> dict[int, Diagnosis]:
-    """The diagnosis of every flow by its number; the tables are those of `tcpfit.schema`."""
+    """The diagnosis of every flow by its number; the tables are those of `tcpfit.schema`.
+
+    Raises InvalidParameter for another table.
+    """
     return of_spans(flows, account(flows, events, rounds))
 
 
@@ -50,7 +55,11 @@ NONE = pl.DataFrame({"flow": []}, schema={"flow": pl.UInt32})
 
 
 def facts(diagnosis: Diagnosis) -> dict[str, Any]:
-    """The diagnosis as the JSON has it; docs/json.md says what each key means."""
+    """The diagnosis as the JSON has it; docs/json.md says what each key means.
+
+    Raises InvalidParameter for what is no diagnosis.
+    """
+    arguments.instance("the diagnosis", diagnosis, Diagnosis, "one of those that tcpfit.diagnosis.diagnose gives")
     return {
         "primary": diagnosis.primary,
         "text": diagnosis.text,
@@ -112,8 +121,11 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
 
     Of some time the models are those named for the whole flow, with the parameters of that time. `whole` is the
     analysis that this one was selected from: the other direction of a flow tells of its pauses.
-    Raises InvalidParameter where it has no segments.
+    Raises InvalidParameter where it has no segments, and for a time that ends before it starts.
     """
+    arguments.analysis(analysis)
+    if span_ns is not None:
+        span_ns = _span(span_ns)
     from tcpfit.diagnosis.findings import find
 
     flows, whole = analysis.flows, whole or analysis
@@ -151,6 +163,16 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
             )
         )
     return found
+
+
+def _span(span_ns: Any) -> tuple[int, int]:
+    ends = arguments.several("span_ns", span_ns, "two times")
+    if len(ends) != 2:
+        raise InvalidParameter(f"span_ns must be a list of two times, got {arguments.shown(span_ns)}")
+    start, end = (arguments.whole("each of span_ns", each, least=0) for each in ends)
+    if end <= start:
+        raise InvalidParameter(f"the end must come after the start, got {start} ns to {end} ns")
+    return start, end
 
 
 def _estimates(table: pl.DataFrame) -> dict[int, dict[str, Estimate]]:

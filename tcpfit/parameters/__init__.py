@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.parameters import burst, gilbert, growth, growth_rate, loss_rate, reorder, rtt, tfrc, timeout, window
 from tcpfit.parameters.episodes import EPISODES, episodes
 from tcpfit.parameters.event_rules import LOSS_EVENTS, OF_LOSS_EVENTS, RULES, loss_events, under_rule
@@ -17,6 +18,7 @@ from tcpfit.parameters.growth import FAMILIES
 from tcpfit.parameters.hosts import hosts
 from tcpfit.parameters.intervals import Estimate
 from tcpfit.parameters.table import NAME, NAMES, PARAMETERS
+from tcpfit.schema import check_tables
 
 __all__ = [
     "EPISODES",
@@ -43,8 +45,10 @@ __all__ = [
 def families(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
     """Family of congestion control of every flow: columns flow, family, confidence, decrease, episodes.
 
-    See `tcpfit.parameters.growth` for the rule; `unknown` unless at least 5 clean recoveries agree.
+    See `tcpfit.parameters.growth` for the rule; `unknown` unless at least 5 clean recoveries agree. Raises
+    InvalidParameter for a table that is none of `tcpfit.schema`.
     """
+    check_tables(flows=flows, events=events, rounds=rounds)
     return growth.families(Evidence(flows, events, rounds))
 
 
@@ -52,13 +56,14 @@ def estimate(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) ->
     """Every parameter of every flow: one row each, columns as in `PARAMETERS`, sorted by flow and name.
 
     The tables are those of `tcpfit.schema`. A value that cannot be had is null; so is the interval of a value that one
-    observation gave. Equal tables give equal numbers: nothing is drawn.
+    observation gave. Equal tables give equal numbers: nothing is drawn. Raises InvalidParameter for another table.
     """
+    check_tables(flows=flows, events=events, rounds=rounds)
     return estimate_of(Evidence(flows, events, rounds))
 
 
 def estimate_of(evidence: Evidence) -> pl.DataFrame:
-    """The same of an evidence."""
+    """The same of an evidence; raises InvalidParameter for what is none."""
     found = estimates(evidence)
     names, count = list(NAMES), len(evidence)
 
@@ -81,7 +86,11 @@ def estimate_of(evidence: Evidence) -> pl.DataFrame:
 
 
 def estimates(evidence: Evidence) -> dict[str, Estimate]:
-    """Every parameter as arrays over the flows of the evidence, by name."""
+    """Every parameter as arrays over the flows of the evidence, by name.
+
+    Raises InvalidParameter for what is no evidence.
+    """
+    arguments.instance("evidence", evidence, Evidence, "an Evidence; tcpfit.parameters.estimate takes tables")
     mean_rtt, loss_runs = rtt.rtt(evidence), gilbert.runs(evidence)
     return {
         "p": loss_rate.p(evidence),

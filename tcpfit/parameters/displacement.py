@@ -24,7 +24,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tcpfit import arguments
 from tcpfit.parameters.intervals import Floats, Ints
+from tcpfit.schema import check_tables
 
 DUPTHRESH = 3
 """Duplicate ACKs that set off a fast retransmit (RFC 5681, 3.2)."""
@@ -95,8 +97,10 @@ def _union(first: Ints, last: Ints) -> Ints:
 def late_segments(events: pl.DataFrame) -> pl.DataFrame:
     """Late segments seen to arrive: columns flow, time_ns, frame, arrival, extent (segments), late_s and n.
 
-    Sorted by flow and arrival. `n` is the largest for which the segment is n-reordered.
+    Sorted by flow and arrival. `n` is the largest for which the segment is n-reordered. Raises InvalidParameter for
+    what is no table of events.
     """
+    check_tables(events=events)
     late = _late(events)
     n = [_Order(*_places(part)).n() for part in _flows(late)]
     return late.select(
@@ -111,7 +115,10 @@ def late_segments(events: pl.DataFrame) -> pl.DataFrame:
 
 
 def past_dupthresh(events: pl.DataFrame) -> pl.DataFrame:
-    """Per flow: columns flow, late, at_least_3 and share, of late segments those with n of at least 3."""
+    """Per flow: columns flow, late, at_least_3 and share, of late segments those with n of at least 3.
+
+    Raises InvalidParameter for what is no table of events.
+    """
     enough = pl.col("n") >= DUPTHRESH
     return (
         late_segments(events)
@@ -123,19 +130,23 @@ def past_dupthresh(events: pl.DataFrame) -> pl.DataFrame:
 def density(flows: pl.DataFrame, events: pl.DataFrame, threshold: int = THRESHOLD) -> pl.DataFrame:
     """Reorder density of every flow with late arrivals: columns flow, displacement (segments), share; sorted.
 
-    Shares of a flow add up to 1. Raises ValueError for a threshold below 1.
+    Shares of a flow add up to 1. Raises InvalidParameter for a threshold below 1, and for tables that are none of
+    `tcpfit.schema`.
     """
     return _shares(flows, events, threshold, "displacement")
 
 
 def occupancy(flows: pl.DataFrame, events: pl.DataFrame, threshold: int = THRESHOLD) -> pl.DataFrame:
-    """Reorder buffer-occupancy density of every flow with late arrivals: columns flow, occupancy (segments), share."""
+    """Reorder buffer-occupancy density of every flow with late arrivals: columns flow, occupancy (segments), share.
+
+    Raises InvalidParameter as `density` does.
+    """
     return _shares(flows, events, threshold, "occupancy")
 
 
 def _shares(flows: pl.DataFrame, events: pl.DataFrame, threshold: int, name: str) -> pl.DataFrame:
-    if threshold < 1:
-        raise ValueError(f"threshold must be at least 1 segment, got {threshold}")
+    threshold = arguments.whole("threshold", threshold)
+    check_tables(flows=flows, events=events)
     arrived = dict(flows.select("flow", pl.col("sent_segments") - pl.col("lost_upstream")).iter_rows())
     smss = dict(flows.select("flow", "smss_bytes").iter_rows())
     columns: dict[str, list[NDArray[np.generic]]] = {"flow": [], name: [], "share": []}

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tcpfit.schema import EVENTS, F64, I64, U32, Column
+from tcpfit.schema import EVENTS, F64, I64, U32, Column, check_tables
 
 _OF_EVENTS = {column.name: column for column in EVENTS}
 
@@ -41,8 +41,9 @@ def episodes(flows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """Every recovery and timeout of every flow: columns as in `EPISODES`, by flow and time.
 
     The tables are those of `tcpfit.schema`. Expiries of the handshake's timer are no episodes. Losses that nothing
-    repaired, at the end of a flow, belong to none.
+    repaired, at the end of a flow, belong to none. Raises InvalidParameter for a table that is none of those.
     """
+    check_tables(flows=flows, events=events)
     known = events.filter(pl.col("flow").is_in(flows["flow"].implode()))
     found = known.filter(pl.col("end_ns").is_not_null()).sort("flow", "time_ns", maintain_order=True)
     lost = known.filter(pl.col("kind") == "loss").sort("flow", "time_ns", maintain_order=True)

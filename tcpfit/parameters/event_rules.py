@@ -20,10 +20,10 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from tcpfit.exceptions import InvalidParameter
+from tcpfit import arguments
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Ints
-from tcpfit.schema import F64, I64, U32, U64, Column
+from tcpfit.schema import F64, I64, U32, U64, Column, check_tables
 
 RULES = {
     "one-rtt": "losses sent within one round trip of the first (RFC 5348, 5.2)",
@@ -54,10 +54,11 @@ LOSS_EVENTS = (
 def loss_events(flows: pl.DataFrame, events: pl.DataFrame, rule: str = "one-rtt") -> pl.DataFrame:
     """The loss events of every flow under a rule, columns as in `LOSS_EVENTS`, by flow and time.
 
-    `flows` and `events` are tables of `tcpfit.schema`. Raises InvalidParameter for a rule that is not in `RULES`.
+    `flows` and `events` are tables of `tcpfit.schema`. Raises InvalidParameter for others, and for a rule that is not
+    in `RULES`.
     """
-    if rule not in RULES:
-        raise InvalidParameter(f"{rule!r} is no rule of loss events; the rules are {', '.join(RULES)}")
+    arguments.one_of("rule", rule, RULES)
+    check_tables(flows=flows, events=events)
     evidence = Evidence(flows, events, pl.DataFrame(schema={"flow": pl.UInt32(), "round": pl.UInt32()}))
     if rule in ("one-rtt", "tfrc"):
         table = evidence.of("loss_event").frame
@@ -80,8 +81,10 @@ def under_rule(flows: pl.DataFrame, events: pl.DataFrame, rule: str) -> tuple[pl
     `tfrc` they are the engine's.
 
     An event is followed by a timeout if a series of timeouts begins before the next event. Raises InvalidParameter for
-    a rule that is not in `RULES`.
+    a rule that is not in `RULES`, and for tables that are none of `tcpfit.schema`.
     """
+    arguments.one_of("rule", rule, RULES)
+    check_tables(flows=flows, events=events)
     if rule in ("one-rtt", "tfrc"):
         return flows, events
     found = loss_events(flows, events, rule).sort("time_ns")

@@ -28,7 +28,7 @@ from scipy import special
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Estimate, Floats, Ints, binomial_interval, summed
 from tcpfit.parameters.loss_rate import count_range
-from tcpfit.schema import F64, U32, U64, Column
+from tcpfit.schema import F64, U32, U64, Column, check_tables
 
 INDEPENDENCE = (
     Column("flow", U32, "", "number of the flow"),
@@ -110,8 +110,10 @@ def independence(flows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """Tests for every flow whether losses come independently, columns as in `INDEPENDENCE`, by flow.
 
     The test is exact: of L independent losses in N segments, however often they come, the number of runs has the
-    hypergeometric law of L draws from N of which N - L + 1 count (Mood 1940).
+    hypergeometric law of L draws from N of which N - L + 1 count (Mood 1940). Raises InvalidParameter for a table that
+    is none of `tcpfit.schema`.
     """
+    check_tables(flows=flows, events=events)
     evidence = Evidence(flows, events, pl.DataFrame(schema={"flow": pl.UInt32(), "round": pl.UInt32()}))
     found = runs(evidence)
     sent, lost, count = found.sent, found.lost, found.runs

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 import polars as pl
 
+from tcpfit.schema import check_tables
+
 TIMERS = {
     "linux": "SRTT + max(200 ms, 4 RTTVAR), the variance renewed once a round trip",
     "rfc6298": "max(1 s, SRTT + 4 RTTVAR)",
@@ -28,8 +30,9 @@ def hosts(flows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
 
     Columns host, flows, timeouts (first ones seen), timer (Enum of `TIMERS`), timer_over_linux and timer_over_rfc
     (median ratios), rto_least_s (the shortest first timeout) and stamp_tick_s (tick of its timestamp clock), null where
-    not known.
+    not known. Raises InvalidParameter for a table that is none of `tcpfit.schema`.
     """
+    check_tables(flows=flows, events=events)
     sending = flows.filter(pl.col("data_segments") > 0)
     first = events.filter(
         (pl.col("kind") == "timeout") & (pl.col("segments") == 0) & pl.col("replayed_s").is_not_null()

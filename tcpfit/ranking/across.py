@@ -32,6 +32,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter, TcpfitError
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.growth import families
@@ -41,7 +42,7 @@ from tcpfit.ranking.blocks import SUMS, blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
 from tcpfit.ranking.steady import steady
 from tcpfit.ranking.table import BASELINES
-from tcpfit.schema import BOOL, F64, STR, U32, Column
+from tcpfit.schema import BOOL, F64, STR, U32, Column, check_table
 
 SEED, DRAWS = 1986, 2000
 LEAST_SE = 0.01
@@ -141,24 +142,24 @@ class Across:
 def rank(flows: pl.DataFrame | Sequence[Any]) -> Across:
     """Rank the models over many flows: captures (each an `Analysis`), or the table that `residuals` made of some.
 
-    Raises InvalidParameter for a table that lacks a column.
+    Raises InvalidParameter for a table that lacks a column, and for what is neither a table nor a list of captures.
     """
     table = flows if isinstance(flows, pl.DataFrame) else residuals(flows)
-    missing = [c.name for c in RESIDUALS if c.name not in table.columns]
-    if missing:
-        raise InvalidParameter(
-            f"the table of flows lacks the column {missing[0]!r}; tcpfit.ranking.across.residuals makes it."
-        )
     return Across(table, models(table), constants(table))
+
+
+def _check(table: object) -> None:
+    check_table("the table of flows", table, RESIDUALS, "tcpfit.ranking.across.residuals")
 
 
 def residuals(captures: Sequence[Any]) -> pl.DataFrame:
     """A row per flow and model of the captures: its residual and the flow's conditions, columns as in `RESIDUALS`.
 
-    Tables of several calls can be put together only where their groups are; better call it once.
+    Tables of several calls can be put together only where their groups are; better call it once. Raises
+    InvalidParameter for what is no list of captures.
     """
     schema = pl.Schema({c.name: c.dtype for c in RESIDUALS})
-    found = enumerate(_of_capture(capture) for capture in captures)
+    found = enumerate(_of_capture(capture) for capture in arguments.analyses(captures))
     parts = [part.with_columns(capture=pl.lit(i)) for i, part in found if part.height]
     if not parts:
         return pl.DataFrame(schema=schema)
@@ -223,7 +224,11 @@ def _grouped(table: pl.DataFrame) -> pl.DataFrame:
 
 
 def models(table: pl.DataFrame) -> pl.DataFrame:
-    """How far each model is off over the groups on which it applies; columns as in `ACROSS`, smallest |mean| first."""
+    """How far each model is off over the groups on which it applies; columns as in `ACROSS`, smallest |mean| first.
+
+    Raises InvalidParameter for another table than that of `residuals`.
+    """
+    _check(table)
     rows = []
     usable = table.filter(pl.col("applicable") & pl.col("log_ratio").is_finite())
     by_group = usable.group_by("model", "group").agg(
@@ -267,7 +272,12 @@ def pooled_mean(y: Floats, s: Floats) -> tuple[float, float, float]:
 
 def pooled(table: pl.DataFrame, model: str) -> pl.DataFrame:
     """Each flow's residual of a model, drawn towards the mean of all by its own doubt: columns capture, flow,
-    log_ratio, pooled."""
+    log_ratio, pooled.
+
+    Raises InvalidParameter for another table than that of `residuals`, and where the model applies to no flow of it.
+    """
+    _check(table)
+    arguments.text("model", model)
     part = table.filter((pl.col("model") == model) & pl.col("applicable") & pl.col("log_ratio").is_finite())
     if not part.height:
         raise InvalidParameter(f"no flow of the table meets the conditions of {model!r}.")
@@ -280,7 +290,12 @@ def pooled(table: pl.DataFrame, model: str) -> pl.DataFrame:
 
 def constants(table: pl.DataFrame, model: str = "mathis") -> pl.DataFrame:
     """c and k of rate = c/(RTT p^k) over the groups on which `model` applies; columns as in `CONSTANTS`, no rows where
-    there are fewer than three groups."""
+    there are fewer than three groups.
+
+    Raises InvalidParameter for another table than that of `residuals`.
+    """
+    _check(table)
+    arguments.text("model", model)
     used = table.filter((pl.col("model") == model) & pl.col("applicable") & (pl.col("p") > 0) & (pl.col("rate") > 0))
     few = used.filter(pl.col("p_to") <= FEW_TIMEOUTS)
     rows = [*_constants(used, "all"), *_constants(few, f"p_to <= {FEW_TIMEOUTS:g}")]
@@ -322,7 +337,12 @@ def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
 
 
 def tree(table: pl.DataFrame) -> Tree:
-    """Which model ranks first, from a flow's conditions; tested on groups that were left out."""
+    """Which model ranks first, from a flow's conditions; tested on groups that were left out.
+
+    Raises TcpfitError where scikit-learn is missing, InvalidParameter for too few groups, and for another table than
+    that of `residuals`.
+    """
+    _check(table)
     try:
         from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped]
         from sklearn.tree import DecisionTreeClassifier, export_text  # type: ignore[import-untyped]

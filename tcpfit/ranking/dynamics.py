@@ -31,6 +31,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import Model, catalogue
 from tcpfit.models.bohacek_dynamics import BohacekDynamics
@@ -92,11 +93,9 @@ def course(capture: Any, flow: int, *, bin_s: float | None = None, losses: str =
     whose losses are too few to change (fewer than two blocks of 4 loss events), and for a bin shorter than one round
     trip or longer than the steady part.
     """
-    if losses not in DRIVES:
-        raise InvalidParameter(f"losses must be one of {', '.join(DRIVES)}, got {losses!r}.")
-    own = capture.flows.filter(pl.col("flow") == flow)
-    if not own.height:
-        raise InvalidParameter(f"{capture.path} has no flow {flow}.")
+    arguments.one_of("losses", losses, DRIVES)
+    own = arguments.flow_rows(capture, flow)
+    flow = int(own["flow"][0])
     evidence = Evidence(own, capture.events, capture.rounds)
     known = capture.parameters.filter(pl.col("flow") == flow)
     value = {name: np.full(1, np.nan) for name in NAMES}
@@ -117,7 +116,7 @@ def course(capture: Any, flow: int, *, bin_s: float | None = None, losses: str =
     origin = (float(starts[0]) - first_ns) / 1e9
     lasted = (part.duration_s + part.idle_s)[inside]
     end = origin + float(lasted.sum())
-    width = max((end - origin) / BINS, SHORTEST_BIN * rtt) if bin_s is None else bin_s
+    width = max((end - origin) / BINS, SHORTEST_BIN * rtt) if bin_s is None else arguments.number("bin_s", bin_s)
     if not rtt <= width <= end - origin:
         raise InvalidParameter(
             f"a bin must last between a round trip ({rtt:.3g} s) and the steady part ({end - origin:.3g} s), "

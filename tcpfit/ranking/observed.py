@@ -17,7 +17,7 @@ from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import summed
 from tcpfit.parameters.window import w_max
 from tcpfit.ranking.steady import steady
-from tcpfit.schema import F64, U32, Column
+from tcpfit.schema import F64, U32, Column, check_tables
 
 OBSERVED = (
     Column("flow", U32, "", "number of the flow"),
@@ -29,7 +29,11 @@ OBSERVED = (
 
 
 def observed(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
-    """Rates and times of every flow, columns as in `OBSERVED`, sorted by flow."""
+    """Rates and times of every flow, columns as in `OBSERVED`, sorted by flow.
+
+    Raises InvalidParameter for a table that is none of `tcpfit.schema`.
+    """
+    check_tables(flows=flows, events=events, rounds=rounds)
     return observed_of(Evidence(flows, events, rounds))
 
 

@@ -9,12 +9,14 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tcpfit import arguments
 from tcpfit.models import Model, catalogue
+from tcpfit.parameters.event_rules import RULES
 from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats, Ints
 from tcpfit.parameters.loss_rate import capture_loss
-from tcpfit.parameters.table import NAME, NAMES
+from tcpfit.parameters.table import NAME, NAMES, PARAMETERS
 from tcpfit.ranking import applicability, fitting, residuals
 from tcpfit.ranking.blocks import ENOUGH, EVENTS, SUMS, Blocks, blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
@@ -23,8 +25,9 @@ from tcpfit.ranking.comparison import Comparison, block_weights, compare
 from tcpfit.ranking.prediction import missing, predict, spread
 from tcpfit.ranking.steady import Steady, steady
 from tcpfit.ranking.table import BASELINES, RANKING, TEXTS, VERDICTS
-from tcpfit.ranking.variants import fitted_parameter
+from tcpfit.ranking.variants import fitted_parameter, named_models
 from tcpfit.ranking.verdict import Candidate, verdict
+from tcpfit.schema import check_table, check_tables
 
 
 def ranked_models() -> dict[str, Model]:
@@ -60,8 +63,15 @@ def rank(
     is a row of that name beside the printed one. `per_block` is the fewest loss or reordering events of a block. Under
     the rule `tfrc` p is that of the weighted loss intervals, in `parameters` too; of the other rules the tables are
     those of `parameters.under_rule`. `evidence` is that of the tables, where it is there already. Raises
-    InvalidParameter for a parameter that cannot be fitted.
+    InvalidParameter for a parameter that cannot be fitted, and for other arguments that make no sense.
     """
+    check_tables(flows=flows, events=events, rounds=rounds)
+    check_table("the table of parameters", parameters, PARAMETERS, "tcpfit.parameters.estimate")
+    arguments.one_of("rule", rule, RULES)
+    arguments.whole("per_block", per_block)
+    fits = arguments.texts("fits", fits)
+    if models is not None:
+        models = named_models(models)
     evidence = Evidence(flows, events, rounds) if evidence is None else evidence
     chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
     value, low, high = _wide(parameters, evidence)

@@ -40,13 +40,14 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tcpfit.exceptions import InvalidParameter
+from tcpfit import arguments
 from tcpfit.models import Model, catalogue
 from tcpfit.models.hysteresis import Hysteresis
 from tcpfit.parameters.intervals import Floats
 from tcpfit.ranking.table import STATE, TEXTS
+from tcpfit.ranking.variants import named_models
 from tcpfit.ranking.verdict import NEAR
-from tcpfit.schema import BOOL, F64, STR, U32, Column
+from tcpfit.schema import BOOL, F64, STR, U32, Column, check_table
 
 MOST = 200
 """Segments of the largest short flow."""
@@ -132,12 +133,13 @@ def transfer_models() -> dict[str, Model]:
 def transfers(captures: Sequence[Any], most: int = MOST) -> pl.DataFrame:
     """The transfers of one or more captures (`Analysis`, or anything with flows, rounds and parameters).
 
-    Columns as in `TRANSFERS`, sorted by capture and flow. Raises InvalidParameter where `most` is below 1.
+    Columns as in `TRANSFERS`, sorted by capture and flow. Raises InvalidParameter where `most` is below 1, and for what
+    is no list of captures.
     """
-    if most < 1:
-        raise InvalidParameter(f"most must be at least 1 segment, got {most!r}.")
+    most = arguments.whole("most", most)
     parts = [
-        _of_capture(capture, most).with_columns(capture=pl.lit(i, pl.UInt32)) for i, capture in enumerate(captures)
+        _of_capture(capture, most).with_columns(capture=pl.lit(i, pl.UInt32))
+        for i, capture in enumerate(arguments.analyses(captures))
     ]
     if not parts:
         return pl.DataFrame(schema={c.name: c.dtype for c in TRANSFERS})
@@ -303,9 +305,10 @@ def rank_short(table: pl.DataFrame, models: Mapping[str, Model] | None = None) -
     """Rank the transfer-time models on the transfers by size, and judge each size.
 
     `table` is that of `transfers`. Gives tables with the columns `SHORT` and `SHORT_VERDICTS`; the last size is all of
-    them. Sizes without a transfer are left out.
+    them. Sizes without a transfer are left out. Raises InvalidParameter for another table.
     """
-    chosen = transfer_models() if models is None else dict(models)
+    check_table("the table of transfers", table, TRANSFERS, "tcpfit.transfers")
+    chosen = transfer_models() if models is None else named_models(models)
     spread = _spread(table, chosen)
     drawn = spread.filter(pl.col("start") == DRAWN).select("capture", "flow", "model", "start", "predicted_s")
     times, spread = pl.concat([predicted(table, chosen), drawn]), spread.drop("predicted_s")

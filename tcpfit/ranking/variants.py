@@ -9,11 +9,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Any
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import Model, get
+from tcpfit.parameters.event_rules import RULES
 
 SUBSTITUTES = {"reordering-goodput": {"a_h_reacted": "a_h"}}
 """By model: a column of the parameters that can be put in the place of that of another one."""
@@ -25,7 +28,7 @@ def by_name(names: Iterable[str]) -> dict[str, Model]:
     Raises InvalidParameter for a name that is none, and for a model of transfer times.
     """
     chosen: dict[str, Model] = {}
-    for text in names:
+    for text in arguments.texts("models", names):
         name, plus, parameter = text.partition("+")
         model = get(name)
         if model.predicts != "throughput":
@@ -34,6 +37,31 @@ def by_name(names: Iterable[str]) -> dict[str, Model]:
     if not chosen:
         raise InvalidParameter("name at least one model")
     return chosen
+
+
+def chosen(models: Any, rule: Any, block: Any, fit: Any) -> dict[str, Any]:
+    """The arguments of `Analysis.rank`; raises InvalidParameter where one makes no sense."""
+    if models is not None:
+        models = arguments.texts("models", models)
+        by_name(models)
+    fits = tuple(arguments.texts("fit", fit))
+    for each in fits:
+        fitted_parameter(each)
+    return {
+        "models": models,
+        "rule": arguments.one_of("rule", rule, RULES),
+        "block": None if block is None else arguments.whole("block", block),
+        "fit": fits,
+    }
+
+
+def named_models(models: Any) -> dict[str, Model]:
+    """Models by their names, as a function is handed them; raises InvalidParameter for anything else."""
+    how = "a dict of models by name, as tcpfit.ranking.by_name gives"
+    found: Mapping[Any, Any] = arguments.instance("models", models, Mapping, how)  # type: ignore[type-abstract]
+    for model in found.values():
+        arguments.instance("each of models", model, Model, "a tcpfit.models.Model")
+    return dict(found)
 
 
 def extensions(model: Model) -> list[str]:
@@ -58,7 +86,7 @@ def extended(model: Model, parameter: str) -> Model:
 
 def fitted_parameter(text: str) -> tuple[Model, str]:
     """Model and parameter of `NAME.PARAMETER`; raises InvalidParameter where there is none that can be fitted."""
-    name, dot, parameter = text.rpartition(".")
+    name, dot, parameter = arguments.text("a parameter to fit", text).rpartition(".")
     if not dot:
         raise InvalidParameter(f"{text!r} names no parameter to fit; write NAME.PARAMETER, for example pftk-full.b")
     (model,) = by_name([name]).values()

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from simulated_flows import event_row, flow_row, tables
 
 import tcpfit
+from tcpfit.exceptions import InvalidParameter
 from tcpfit.parameters.displacement import density, late_segments, occupancy, past_dupthresh
 
 SAMPLES = Path(__file__).parent.parent.parent / "sample-traces"
@@ -124,7 +125,7 @@ def test_nothing_late_gives_empty_tables():
 
 def test_a_threshold_below_one_is_refused():
     flows, events = made([1, 0])
-    with pytest.raises(ValueError, match="threshold must be at least 1 segment, got 0"):
+    with pytest.raises(InvalidParameter, match="threshold must be a whole number of at least 1, got 0"):
         density(flows, events, 0)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import polars as pl
 import pytest
+from simulated_flows import event_row, flow_row, tables
 
 import tcpfit
 from tcpfit.parameters import hosts
@@ -15,18 +15,9 @@ FOLDER = Path(__file__).parents[2] / "sample-traces"
 
 def made(seen: list[float], linux: float, rfc: float) -> str:
     """Timer of a host with those first timeouts, where the rules give these."""
-    flows = pl.DataFrame({"flow": [0], "src": ["10.0.0.1"], "data_segments": [9], "stamp_tick_s": [0.001]})
-    n = len(seen)
-    events = pl.DataFrame(
-        {
-            "flow": [0] * n,
-            "kind": ["timeout"] * n,
-            "segments": [0] * n,
-            "value": seen,
-            "replayed_s": [linux] * n,
-            "replayed_rfc_s": [rfc] * n,
-        }
-    )
+    flow = flow_row(src="10.0.0.1", data_segments=9, stamp_tick_s=0.001)
+    first = [event_row("timeout", 1.0, segments=0, value=s, replayed_s=linux, replayed_rfc_s=rfc) for s in seen]
+    flows, events, _ = tables([flow], first, [])
     return hosts(flows, events)["timer"][0]
 
 

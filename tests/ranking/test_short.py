@@ -154,5 +154,5 @@ def test_tables_have_the_declared_columns():
 
 
 def test_bad_arguments():
-    with pytest.raises(InvalidParameter, match="most must be at least 1"):
+    with pytest.raises(InvalidParameter, match="most must be a whole number of at least 1"):
         transfers([], most=0)

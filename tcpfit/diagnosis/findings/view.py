@@ -11,6 +11,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.schema import ENDS
 
@@ -46,11 +47,8 @@ class View:
     """
 
     def __init__(self, analysis: Analysis, flow: int) -> None:
-        rows = analysis.flows.filter(pl.col("flow") == flow)
-        if rows.is_empty():
-            raise InvalidParameter(f"{analysis.path} has no flow {flow}")
+        self.flow: dict[str, Any] = arguments.flow_rows(analysis, flow).to_dicts()[0]
         self.analysis = analysis
-        self.flow: dict[str, Any] = rows.to_dicts()[0]
 
     def __getitem__(self, column: str) -> Any:
         """A column of the flow's row."""
