@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcpfit import readers
+from tcpfit import arguments, readers
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.schema import ENDS, SCHEMA_VERSION, polars_schema
+from tcpfit.schema import ENDS, SCHEMA_VERSION, check_tables, polars_schema
 
 if TYPE_CHECKING:
     from tcpfit.parameters.evidence import Evidence
@@ -77,7 +77,7 @@ def analyze(
     Raises CaptureError where the capture cannot be read and InvalidParameter where an argument makes no sense.
     """
     settings = readers.Settings(vantage, filter, from_s, to_s, progress, segments, max_flows, max_memory)
-    return Analysis(os.fspath(path), readers.read(path, reader, settings))
+    return Analysis(arguments.path("the capture", path), readers.read(path, reader, settings))
 
 
 def load(directory: str | os.PathLike[str]) -> Analysis:
@@ -87,7 +87,7 @@ def load(directory: str | os.PathLike[str]) -> Analysis:
     """
     from tcpfit.readers import saved
 
-    reading = saved.read(Path(directory))
+    reading = saved.read(Path(arguments.path("directory", directory)))
     empty = {"segments": pl.DataFrame(schema=polars_schema("segments"))}
     return Analysis(reading.capture["path"], replace(reading, tables=empty | reading.tables))
 
@@ -182,9 +182,9 @@ class Analysis:
         Raises InvalidParameter where one of them makes no sense.
         """
         from tcpfit import parameters, ranking
+        from tcpfit.ranking.variants import chosen
 
-        if block is not None and block < 1:
-            raise InvalidParameter(f"a block has at least 1 event, got {block}")
+        models, rule, block, fit = chosen(models, rule, block, fit).values()
         if self.flows.height > FLOWS_AT_A_TIME:
             parts = self.portions(sorted(self.flows["flow"].to_list()))
             tables = [part.rank(models, rule=rule, block=block, fit=fit) for part in parts]
@@ -211,9 +211,21 @@ class Analysis:
             evidence=self.evidence if own else None,
         )
 
-    def ranked_by(self, **choices: Any) -> Analysis:
-        """The same capture, of which `ranking`, `verdicts` and every report follow these arguments of `rank`."""
-        return Analysis(self.path, self._reading, choices)
+    def ranked_by(
+        self,
+        models: Sequence[str] | None = None,
+        *,
+        rule: str = "one-rtt",
+        block: int | None = None,
+        fit: Sequence[str] = (),
+    ) -> Analysis:
+        """The same capture, of which `ranking`, `verdicts` and every report follow these arguments of `rank`.
+
+        Raises InvalidParameter where one of them makes no sense.
+        """
+        from tcpfit.ranking.variants import chosen
+
+        return Analysis(self.path, self._reading, chosen(models, rule, block, fit))
 
     @property
     def ranking(self) -> pl.DataFrame:
@@ -247,12 +259,10 @@ class Analysis:
 
         Raises InvalidParameter for a number that the capture does not have.
         """
+        arguments.whole("min_segments", min_segments, least=0)
         keep = self.flows
         if flows is not None:
-            unknown = sorted(set(flows) - set(keep["flow"].to_list()))
-            if unknown:
-                raise InvalidParameter(f"{self.path} has no flow {unknown[0]}; its flows are {_span(keep['flow'])}")
-            keep = keep.filter(pl.col("flow").is_in(list(flows)))
+            keep = keep.filter(pl.col("flow").is_in(arguments.flow_numbers(self, flows)))
         if min_segments > 0:
             keep = keep.filter(pl.col("data_segments") >= min_segments)
         if keep.height == self.flows.height:
@@ -267,8 +277,11 @@ class Analysis:
         return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
 
     def portions(self, flows: Sequence[int] | None = None) -> Iterator[Analysis]:
-        """The same capture some thousand flows at a time, these in their order, by default all, the largest first."""
-        numbers = self.largest() if flows is None else flows
+        """The same capture some thousand flows at a time, these in their order, by default all, the largest first.
+
+        Raises InvalidParameter for a number that the capture does not have.
+        """
+        numbers = self.largest() if flows is None else arguments.flow_numbers(self, flows)
         for start in range(0, len(numbers), FLOWS_AT_A_TIME):
             yield self.select(numbers[start : start + FLOWS_AT_A_TIME])
 
@@ -286,11 +299,20 @@ class Analysis:
         return alone
 
     def ends(self, flows: Sequence[int]) -> pl.DataFrame:
-        """Ends between which these flows ran, either way: columns src, src_port, dst, dst_port, each pair once."""
-        return both_ways(self.flows.filter(pl.col("flow").is_in(list(flows))))
+        """Ends between which these flows ran, either way: columns src, src_port, dst, dst_port, each pair once.
+
+        Raises InvalidParameter for a number that the capture does not have.
+        """
+        return both_ways(self.flows.filter(pl.col("flow").is_in(arguments.flow_numbers(self, flows))))
 
     def with_segments(self, pieces: Sequence[pl.DataFrame]) -> Analysis:
-        """The same capture with that table of segments, in pieces; its other tables are as they were."""
+        """The same capture with that table of segments, in pieces; its other tables are as they were.
+
+        Raises InvalidParameter for what is no such piece.
+        """
+        pieces = arguments.several("pieces", pieces, "tables of segments")
+        for piece in pieces:
+            check_tables(segments=piece)
         segments = pl.concat([pl.DataFrame(schema=polars_schema("segments")), *pieces])
         tables = self._reading.tables | {"segments": segments}
         return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
@@ -327,9 +349,10 @@ class Analysis:
         """Write every table as Parquet into a directory, which is made if need be; give back the paths.
 
         `segments` writes the table of segments too. A file is written under another name and renamed, so none is ever
-        half there. Raises InvalidParameter where the analysis has no segments to write.
+        half there. Raises InvalidParameter where the analysis has no segments to write, and OSError where the directory
+        cannot be written to.
         """
-        folder = Path(directory)
+        folder = Path(arguments.path("directory", directory))
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for name in (*TABLES, "segments") if segments else TABLES:
@@ -342,12 +365,14 @@ class Analysis:
         """Write the report as one HTML file that loads nothing; the `drawn` largest flows are shown in full.
 
         `data` names a folder with the tables, to be said in the report. The analysis needs its segments. The file is
-        whole or not there. Raises InvalidParameter where the extra `report` is missing.
+        whole or not there. Raises InvalidParameter where the extra `report` is missing, and OSError where the file
+        cannot be written.
         """
         from tcpfit.report import page
 
-        html = page.render(self, drawn=drawn, data=data)
-        target = Path(path)
+        target = Path(arguments.path("path", path))
+        drawn = arguments.whole("drawn", drawn, least=0)
+        html = page.render(self, drawn=drawn, data=arguments.text("data", data))
         target.parent.mkdir(parents=True, exist_ok=True)
         with AtomicFile(target) as partial:
             partial.write_text(html, encoding="utf-8")
@@ -407,8 +432,3 @@ def both_ways(rows: pl.DataFrame) -> pl.DataFrame:
     ahead = rows.select(ENDS)
     back = ahead.select(pl.col(ENDS[(i + 2) % 4]).alias(name) for i, name in enumerate(ENDS))
     return pl.concat([ahead, back]).unique(maintain_order=True)
-
-
-def _span(numbers: pl.Series) -> str:
-    flows = sorted(numbers.to_list())
-    return f"{flows[0]} to {flows[-1]}" if flows else "none"

@@ -11,6 +11,7 @@ from typing import BinaryIO
 import polars as pl
 
 import tcpfit
+from tcpfit import arguments
 from tcpfit.analysis import Analysis, AtomicFile
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.readers.containers import EPB_FLAGS, Facts, Packet, open_capture
@@ -50,7 +51,8 @@ def annotate(
 
     Raises InvalidParameter for an `out` that cannot be taken and CaptureError for a capture that cannot be read.
     """
-    path = os.fspath(path)
+    path, out = arguments.path("path", path), arguments.path("out", out)
+    arguments.analysis(analysis)
     target = writable(path, out, force=force)
     stream = Stream(path)
     try:
@@ -62,7 +64,7 @@ def annotate(
     # both readers say the same, unless one of them went further
     warnings = analysis.warnings + (facts.warnings if facts.packets != analysis.capture["packets"] else [])
     without = analysis.events.filter(pl.coalesce("frame", "cause_frame").is_null()).height
-    return Annotation(os.fspath(out), facts.packets, commented, count, without, warnings)
+    return Annotation(out, facts.packets, commented, count, without, warnings)
 
 
 def writable(path: str, out: str | os.PathLike[str], *, force: bool) -> Path:

@@ -21,7 +21,9 @@ import secrets
 
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
+from tcpfit.schema import check_table
 
 LEAST = 16
 """Bytes of a key."""
@@ -52,10 +54,12 @@ def fingerprint(key: bytes) -> str:
 class Pseudonyms:
     """The addresses and names of files under one key.
 
-    Raises InvalidParameter for a key of fewer than 16 bytes.
+    Raises InvalidParameter for a key of fewer than 16 bytes, and for one that is a text.
     """
 
     def __init__(self, key: bytes) -> None:
+        if not isinstance(key, (bytes, bytearray, memoryview)):  # what it is instead is not shown: it may be a secret
+            raise InvalidParameter(f"a key is bytes, of the class bytes, got one of the class {type(key).__name__}")
         if len(key) < LEAST:
             raise InvalidParameter(f"a key has at least {LEAST} bytes, got {len(key)}")
         self.digest = hashlib.blake2b(key, digest_size=32, person=b"tcpfit addresses").digest()
@@ -63,7 +67,7 @@ class Pseudonyms:
 
     def of(self, address: str) -> str:
         """The pseudonym of an IPv4 or IPv6 address; of a text that is none, a dash."""
-        if address not in self._known:
+        if arguments.text("an address", address) not in self._known:
             try:
                 self._known[address] = str(self._mapped(ipaddress.ip_address(address.partition("%")[0])))
             except ValueError:
@@ -72,6 +76,7 @@ class Pseudonyms:
 
     def name(self, path: str) -> str:
         """The pseudonym of a path or URL: files of one folder share its first part."""
+        path = arguments.path("path", path)
         folder, _, name = path.rpartition("/")
         words = [word if word in FORMATS else word.rstrip(DIGITS) for word in name.lower().split(".")[1:]]
         ending = "".join(f".{word}" for word in words if word in FORMATS)
@@ -94,6 +99,7 @@ class Pseudonyms:
 
     def in_table(self, table: pl.DataFrame) -> pl.DataFrame:
         """A table with the pseudonyms in the place of the addresses in `src` and `dst`."""
+        check_table("the table", table, ())
         ends = [name for name in ("src", "dst") if name in table.columns]
         addresses = sorted({address for name in ends for address in table[name].drop_nulls().unique()})
         return table.with_columns(

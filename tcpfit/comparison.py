@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.analysis import Analysis
 from tcpfit.exceptions import CaptureError
 from tcpfit.readers import wireshark
@@ -186,9 +187,12 @@ def check(path: str) -> None:
 def compare(analysis: Analysis, path: str | os.PathLike[str], *, flows: Collection[int] | None = None) -> Comparison:
     """Compare the labels of a whole capture with those of tshark, which reads it once; give back all flows or some.
 
-    Raises CaptureError where tshark is not installed or cannot read the capture, or where that is standard input.
+    Raises CaptureError where tshark is not installed or cannot read the capture, or where that is standard input, and
+    InvalidParameter for a flow that the capture does not have.
     """
-    path = os.fspath(path)
+    arguments.analysis(analysis)
+    path = arguments.path("path", path)
+    chosen = None if flows is None else arguments.flow_numbers(analysis, flows)
     check(path)
     version = wireshark.version()
     known = _Flows(analysis)
@@ -199,8 +203,8 @@ def compare(analysis: Analysis, path: str | os.PathLike[str], *, flows: Collecti
         packets.append(seen)
     rows = sorted(_rows(packets, known, tshark), key=lambda row: (row[0] is None, row[0] or 0, row[1]))
     table = pl.DataFrame(rows, schema=PACKETS, orient="row")
-    if flows is not None:
-        table = table.filter(pl.col("flow").is_in(list(flows)))
+    if chosen is not None:
+        table = table.filter(pl.col("flow").is_in(chosen))
     return Comparison(table, _counts(table), version, tshark.warning)
 
 

@@ -12,8 +12,9 @@ from types import TracebackType
 
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.analysis import AtomicFile
-from tcpfit.schema import SCHEMA_VERSION, polars_schema
+from tcpfit.schema import SCHEMA_VERSION, check_tables, polars_schema
 
 ROWS = 1 << 17
 """Rows of a row group."""
@@ -27,7 +28,7 @@ class SegmentFile:
     """
 
     def __init__(self, target: Path) -> None:
-        self._target = target
+        self._target = Path(arguments.path("target", target))
         self._folder: TemporaryDirectory[str] | None = None
         self._pieces: list[Path] = []
 
@@ -35,7 +36,11 @@ class SegmentFile:
         return self
 
     def add(self, piece: pl.DataFrame) -> None:
-        """Write the next rows."""
+        """Write the next rows.
+
+        Raises InvalidParameter for what is no piece of that table, OSError where the file cannot be written.
+        """
+        check_tables(segments=piece)
         if self._folder is None:
             self._target.parent.mkdir(parents=True, exist_ok=True)
             name = f".{self._target.name}."

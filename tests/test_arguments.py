@@ -13,12 +13,15 @@ import polars as pl
 import pytest
 
 import tcpfit
-from tcpfit import arguments, diagnosis, parameters, ranking
+from tcpfit import annotation, anonymity, arguments, comparison, diagnosis, parameters, ranking
+from tcpfit.diagnosis import findings
 from tcpfit.diagnosis.table import report
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import BohacekDynamics, BohacekSack, Catnip, Cubic, Hysteresis, Mathis, PFTKFull, get
 from tcpfit.parameters import displacement
 from tcpfit.ranking import across
+from tcpfit.report.explanation import explain
+from tcpfit.segment_file import SegmentFile
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample-traces" / "newreno-loss.pcap.gz"
 
@@ -34,7 +37,108 @@ def a() -> SimpleNamespace:
     )
 
 
+def analyzed(**settings: Any) -> Callable[[Any], Any]:
+    return lambda _: tcpfit.analyze(SAMPLE, **settings)
+
+
+NO_FLOW = "a flow is named by its number in the table of flows, got "
+
+FLOWS: list[Case] = [
+    (lambda a: a.whole.plot("rtt", "0"), f"{NO_FLOW}'0'"),
+    (lambda a: a.whole.plot("time-sequence", 0.0), f"{NO_FLOW}0.0"),
+    (lambda a: a.whole.plot("rtt", [0]), f"{NO_FLOW}[0]"),
+    (lambda a: a.whole.plot("rtt", True), f"{NO_FLOW}True"),
+    (lambda a: a.whole.plot("rtt", a.whole), f"{NO_FLOW}an Analysis"),
+    (lambda a: a.whole.plot("rtt", -1), "has no flow -1; its only flow is 0"),
+    (lambda a: a.whole.plot("rtt", 2**70), "has no flow 1180591620717411303424; its only flow is 0"),
+    (lambda a: a.whole.plot(["rtt"]), "['rtt'] is no kind of figure; the kinds are time-sequence"),
+    (lambda a: a.whole.plot("rtt", theme=["dark"]), "theme must be one of light, dark, got ['dark']"),
+    (lambda a: tcpfit.course(a.whole, "0"), f"{NO_FLOW}'0'"),
+    (lambda a: tcpfit.course(a.whole, None), f"{NO_FLOW}None"),
+    (lambda a: tcpfit.course(a.whole, 0, bin_s="1"), "bin_s must be a number, got '1'"),
+    (lambda a: tcpfit.course(a.whole, 0, bin_s=math.nan), "bin_s must be a number, got nan"),
+    (lambda a: tcpfit.course(a.whole, 0, losses=["events"]), "losses must be one of segments, events, got ['events']"),
+    (lambda a: tcpfit.course([a.whole], 0), "the capture must be an Analysis, which tcpfit.analyze and tcpfit.load"),
+    (lambda a: tcpfit.course(a.flows, 0), "tcpfit.load give, got a DataFrame"),
+    (lambda a: a.whole.select([0.0]), f"{NO_FLOW}0.0"),
+    (lambda a: a.whole.select(np.array([0.0])), f"{NO_FLOW}np.float64(0.0)"),
+    (lambda a: a.whole.select([[0]]), f"{NO_FLOW}[0]"),
+    (lambda a: a.whole.select(0), "flows must be a list of numbers of flows, got 0"),
+    (lambda a: a.whole.select("0"), "flows must be a list of numbers of flows, got '0'"),
+    (lambda a: a.whole.select(a.whole), "flows must be a list of numbers of flows, got an Analysis"),
+    (lambda a: a.whole.select([7]), "has no flow 7; its only flow is 0"),
+    (lambda a: a.whole.select([]).select([7]), "has no flow 7; no flow of it carried data"),
+    (lambda a: a.whole.select(min_segments="5"), "min_segments must be a whole number of at least 0, got '5'"),
+    (lambda a: a.whole.select(min_segments=-1), "min_segments must be a whole number of at least 0, got -1"),
+    (lambda a: a.whole.around("0"), f"{NO_FLOW}'0'"),
+    (lambda a: a.whole.ends(["0"]), f"{NO_FLOW}'0'"),
+    (lambda a: a.whole.ends([9]), "has no flow 9"),
+    (lambda a: list(a.whole.portions([0.0])), f"{NO_FLOW}0.0"),
+    (lambda a: findings.find(a.whole, "0"), f"{NO_FLOW}'0'"),
+    (lambda a: findings.find(a.flows, 0), "the capture must be an Analysis"),
+    (lambda a: explain(a.whole, "1"), "frame must be a whole number of at least 1, got '1'"),
+    (lambda a: explain(a.whole, 1.0), "frame must be a whole number of at least 1, got 1.0"),
+    (lambda a: explain(a.whole, 2**70), "has no frame 1180591620717411303424"),
+    (lambda a: explain([a.whole], 1), "the capture must be an Analysis"),
+    (lambda a: comparison.compare(a.whole, SAMPLE, flows=["0"]), f"{NO_FLOW}'0'"),
+    (lambda a: comparison.compare(a.whole, SAMPLE, flows=[9]), "has no flow 9"),
+    (lambda a: comparison.compare(SAMPLE, SAMPLE), "the capture must be an Analysis"),
+    (lambda a: comparison.compare(a.whole, 5), "path must be a path, got 5"),
+    (lambda a: annotation.annotate(None, SAMPLE, "x.pcapng"), "the capture must be an Analysis"),
+    (lambda a: annotation.annotate(a.whole, [SAMPLE], "x.pcapng"), "path must be a path, got [PosixPath("),
+    (lambda a: annotation.annotate(a.whole, SAMPLE, None), "out must be a path, got None"),
+]
+
+CAPTURES: list[Case] = [
+    (lambda _: tcpfit.analyze(None), "the capture must be a path, got None"),
+    (lambda _: tcpfit.analyze(b"x.pcap"), "the capture must be a path, got b'x.pcap'"),
+    (lambda a: tcpfit.analyze(a.whole), "the capture must be a path, got an Analysis"),
+    (analyzed(reader=["engine"]), "reader must be one of engine, dpkt, tshark, pyshark, got ['engine']"),
+    (analyzed(vantage=3), "vantage must be one of sender, receiver, middle, got 3"),
+    (analyzed(filter=3), "filter must be a text, got 3"),
+    (analyzed(from_s="10s"), "from_s must be a number, got '10s'"),
+    (analyzed(from_s=-5), "from_s must be 0 s or later, got -5"),
+    (analyzed(from_s=math.nan, reader="dpkt"), "from_s must be a number, got nan"),
+    (analyzed(to_s=[1]), "to_s must be a number, got [1]"),
+    (analyzed(to_s=10**400), "to_s must be a number, got 1000"),
+    (analyzed(to_s=10**5000), "to_s must be a number, got a number of thousands of digits"),
+    (analyzed(from_s=2, to_s=1), "the end must come after the start, got 2 s to 1 s"),
+    (analyzed(max_flows="5"), "max_flows must be a whole number of at least 1 and below 2^63, got '5'"),
+    (analyzed(max_memory=1.5), "max_memory must be a whole number of at least 1 and below 2^63, got 1.5"),
+    (analyzed(max_memory=2**63), "max_memory must be a whole number of at least 1 and below 2^63, got 9223"),
+    (analyzed(segments="yes"), "segments must be True, False or a function that takes a table, got 'yes'"),
+    (analyzed(progress=5), "progress must be a function, got 5"),
+    (lambda _: tcpfit.load(5), "directory must be a path, got 5"),
+    (lambda a: a.whole.write_parquet(None), "directory must be a path, got None"),
+    (lambda a: a.whole.write_html(5), "path must be a path, got 5"),
+    (lambda a: a.whole.write_html("x.html", drawn="2"), "drawn must be a whole number of at least 0, got '2'"),
+    (lambda a: a.whole.write_html("x.html", data=2), "data must be a text, got 2"),
+    (lambda a: a.whole.with_segments([a.flows]), "the table segments lacks the column 'frame'"),
+    (lambda a: a.whole.with_segments(None), "pieces must be a list of tables of segments, got None"),
+    (lambda _: SegmentFile(5), "target must be a path, got 5"),
+    (lambda a: a.whole.anonymized("x" * 20), "a key is bytes, of the class bytes, got one of the class str"),
+    (lambda a: a.whole.anonymized(None), "a key is bytes, of the class bytes, got one of the class NoneType"),
+    (lambda _: anonymity.Pseudonyms(b"x" * 16).of(5), "an address must be a text, got 5"),
+    (lambda _: anonymity.Pseudonyms(b"x" * 16).name(5), "path must be a path, got 5"),
+    (lambda _: anonymity.Pseudonyms(b"x" * 16).in_table(5), "the table must be a polars DataFrame"),
+]
+
 RANKS: list[Case] = [
+    (lambda a: a.whole.rank("mathis"), "models must be a list of names, got 'mathis'"),
+    (lambda a: a.whole.rank(5), "models must be a list of names, got 5"),
+    (lambda a: a.whole.rank([5]), "each of models must be a text, got 5"),
+    (
+        lambda a: a.whole.rank(rule=["window"]),
+        "rule must be one of one-rtt, window, recovery-point, tfrc, got ['window']",
+    ),
+    (lambda a: a.whole.rank(block="5"), "block must be a whole number of at least 1, got '5'"),
+    (lambda a: a.whole.rank(block=math.nan), "block must be a whole number of at least 1, got nan"),
+    (lambda a: a.whole.rank(block=2.5), "block must be a whole number of at least 1, got 2.5"),
+    (lambda a: a.whole.rank(fit="pftk-full.b"), "fit must be a list of names, got 'pftk-full.b'"),
+    (lambda a: a.whole.rank(fit=[5]), "each of fit must be a text, got 5"),
+    (lambda a: a.whole.rank(fit=None), "fit must be a list of names, got None"),
+    (lambda a: a.whole.ranked_by(block="5"), "block must be a whole number of at least 1, got '5'"),
+    (lambda a: a.whole.ranked_by(["bogus"]), "There is no model 'bogus'"),
     (lambda a: tcpfit.rank(a.whole), "the captures must be a list of Analysis, got one alone; write [analysis]"),
     (lambda a: tcpfit.rank(5), "the captures must be a list of Analysis, got 5"),
     (lambda a: tcpfit.rank("x.pcap"), "the captures must be a list of Analysis, got 'x.pcap'"),
@@ -168,7 +272,7 @@ MODELS: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "sentence"), [*RANKS, *TABLES, *MODELS])
+@pytest.mark.parametrize(("call", "sentence"), [*FLOWS, *CAPTURES, *RANKS, *TABLES, *MODELS])
 def test_misuse_is_one_sentence(a: SimpleNamespace, call: Callable[[Any], Any], sentence: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         call(a)
@@ -178,6 +282,13 @@ def test_misuse_is_one_sentence(a: SimpleNamespace, call: Callable[[Any], Any], 
 
 
 def test_what_makes_sense_is_taken_as_before(a: SimpleNamespace) -> None:
+    assert [0] == a.whole.select(np.array([0])).largest() == a.whole.select({0}).largest()
+    assert [0] == a.whole.select(pl.Series([0])).largest() == a.whole.select(range(1)).largest()
+    assert a.whole.plot("rtt", np.int64(0)).to_dict() == a.whole.plot("rtt", 0).to_dict()
+    for span in ({"to_s": math.inf}, {"to_s": 1e300}, {"from_s": 0, "to_s": np.float64(1e9)}):
+        assert a.events.equals(tcpfit.analyze(SAMPLE, **span).events)
+        assert a.events.height == tcpfit.analyze(SAMPLE, reader="dpkt", **span).events.height
+    assert tcpfit.analyze(SAMPLE, max_flows=np.int64(5)).events.equals(a.events)
     in_csv = pl.read_csv(a.flows.drop("missing_frames", strict=False).write_csv().encode())
     assert parameters.estimate(in_csv, a.events, a.rounds).equals(a.estimates)
     assert BohacekSack().timeout_rate(0.01, 0.1) == BohacekSack().timeout_rate(np.array([0.01]), np.array([0.1]))[0]

@@ -52,7 +52,7 @@ def test_the_command_knows_every_kind():
         (["pie", TIMEOUTS, "-o", "x.svg"], ["'pie' is not one of"]),
         (["rtt", TIMEOUTS, "-o", "x.gif"], ["x.gif: the name has to end in .html, .svg, .png, .pdf, .json"]),
         (["rtt", TIMEOUTS], ["Missing option"]),
-        (["rtt", TIMEOUTS, "--flow", "9", "-o", "x.svg"], ["has no flow 9; its flows are 0 to 0"]),
+        (["rtt", TIMEOUTS, "--flow", "9", "-o", "x.svg"], ["has no flow 9; its only flow is 0"]),
         (["rtt", TIMEOUTS, "-o", "no-such-folder/x.svg"], ["No such file or directory"]),
         (["stalls", SAMPLES / "window-limited.pcap.gz", "-o", "x.svg"], ["has no stall"]),
         (["rtt", TIMEOUTS, "--from", "1h", "-o", "x.svg"], ["has no TCP flow that carried data"]),

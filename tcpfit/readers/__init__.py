@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ READERS = {
 }
 
 VANTAGES = ("sender", "receiver", "middle")
+
+LONGEST_S = 9e9
+"""What is later than this after a capture's first packet is so after its last one: times are ns in 63 bits."""
 
 Progress = Callable[[int, int], None]
 
@@ -72,15 +76,36 @@ def read(path: str | os.PathLike[str], reader: str = "engine", settings: Setting
 
     Raises CaptureError for what cannot be read and InvalidParameter for a reader or setting that does not exist.
     """
-    settings = settings or Settings()
-    if reader not in READERS:
-        raise InvalidParameter(f"reader must be one of {', '.join(READERS)}, got {reader!r}")
-    if settings.vantage is not None and settings.vantage not in VANTAGES:
-        raise InvalidParameter(f"vantage must be one of {', '.join(VANTAGES)}, got {settings.vantage!r}")
-    if settings.from_s is not None and settings.to_s is not None and settings.to_s <= settings.from_s:
-        raise InvalidParameter(f"the end must come after the start, got {settings.from_s:g} s to {settings.to_s:g} s")
-    for name, most in (("max_flows", settings.max_flows), ("max_memory", settings.max_memory)):
-        if most is not None and not 1 <= most < 2**63:
-            raise InvalidParameter(f"{name} must be at least 1 and below 2^63, got {most}")
+    path, settings = arguments.path("the capture", path), checked(reader, settings or Settings())
     module: Reader = import_module(f"tcpfit.readers.{reader}")
-    return module.read(os.fspath(path), settings)
+    return module.read(path, settings)
+
+
+def checked(reader: str, settings: Settings) -> Settings:
+    """The settings as readers take them.
+
+    Raises InvalidParameter for a reader that does not exist, and for settings with which no capture can be read.
+    """
+    arguments.one_of("reader", reader, READERS)
+    if settings.vantage is not None:
+        arguments.one_of("vantage", settings.vantage, VANTAGES)
+    if settings.filter is not None:
+        arguments.text("filter", settings.filter)
+    from_s, to_s = _seconds("from_s", settings.from_s), _seconds("to_s", settings.to_s)
+    if from_s is not None and to_s is not None and to_s <= from_s:
+        raise InvalidParameter(f"the end must come after the start, got {from_s:g} s to {to_s:g} s")
+    if settings.progress is not None and not callable(settings.progress):
+        raise InvalidParameter(f"progress must be a function, got {arguments.shown(settings.progress)}")
+    if not (settings.segments in (None, False, True) or callable(settings.segments)):
+        said = arguments.shown(settings.segments)
+        raise InvalidParameter(f"segments must be True, False or a function that takes a table, got {said}")
+    max_flows, max_memory = _most("max_flows", settings.max_flows), _most("max_memory", settings.max_memory)
+    return replace(settings, from_s=from_s, to_s=to_s, max_flows=max_flows, max_memory=max_memory)
+
+
+def _seconds(name: str, given: object) -> float | None:
+    return None if given is None else min(arguments.seconds(name, given), LONGEST_S)
+
+
+def _most(name: str, given: object) -> int | None:
+    return None if given is None else arguments.whole(name, given, below=2**63)

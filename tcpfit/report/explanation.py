@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.report.contract import rows
 from tcpfit.report.evidence import Evidence
 from tcpfit.schema import KINDS, SCHEMA_VERSION
@@ -417,6 +418,8 @@ def explain(analysis: Analysis, frame: int) -> dict[str, Any]:
     `time_s`, which counts from the start of the capture. Raises InvalidParameter for a frame that the capture does not
     have and for one that is no TCP segment.
     """
+    arguments.analysis(analysis)
+    frame = arguments.whole("frame", frame)
     evidence = Evidence(analysis, frame)
     named = analysis.events.filter((pl.col("frame") == frame) | (pl.col("cause_frame") == frame))
     return {

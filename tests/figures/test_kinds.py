@@ -192,7 +192,7 @@ def test_themes_differ_in_their_config_alone(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_flow_that_is_not_there_is_said(kind):
-    with pytest.raises(InvalidParameter, match="has no flow 7; its flows are 0 to 0"):
+    with pytest.raises(InvalidParameter, match="has no flow 7; its only flow is 0"):
         KINDS[kind].chart(analysed("timeouts"), 7)
 
 

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.report.figures import intervals, losses, ranking, rate, rtt, shares, stalls, time_sequence, window
 from tcpfit.report.figures.drawing import SUFFIXES, THEMES, ZOOM, config, render
@@ -45,9 +46,11 @@ def draw(analysis: Analysis, kind: str, flow: int | None = None, *, theme: str =
     Raises InvalidParameter for a kind, flow or theme that there is not, `NothingToDraw` where the flow has nothing of
     the kind.
     """
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidParameter(f"{kind!r} is no kind of figure; the kinds are {', '.join(KINDS)}")
-    if flow is None:
+    if flow is not None:
+        flow = arguments.flow_number(analysis, flow)
+    else:
         largest = analysis.largest()
         if not largest:
             raise NothingToDraw(f"{analysis.path} has no TCP flow that carried data")

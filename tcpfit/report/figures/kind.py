@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.report import words
 
@@ -54,10 +55,7 @@ def flow_row(analysis: Analysis, flow: int) -> dict[str, Any]:
 
     Raises InvalidParameter for a number that the capture does not have.
     """
-    found = analysis.flows.filter(pl.col("flow") == flow)
-    if found.is_empty():
-        analysis.select([flow])  # says which flows there are
-    return found.row(0, named=True)
+    return arguments.flow_rows(analysis, flow).row(0, named=True)
 
 
 def start_ns(analysis: Analysis) -> int:
