@@ -13,7 +13,8 @@ import polars as pl
 import pytest
 
 import tcpfit
-from tcpfit import annotation, anonymity, arguments, comparison, diagnosis, parameters, ranking
+from tcpfit import annotation, anonymity, arguments, comparison, corpus, diagnosis, parameters, ranking
+from tcpfit.corpus import summary
 from tcpfit.diagnosis import findings
 from tcpfit.diagnosis.table import report
 from tcpfit.exceptions import InvalidParameter
@@ -272,13 +273,72 @@ MODELS: list[Case] = [
 ]
 
 
-@pytest.mark.parametrize(("call", "sentence"), [*FLOWS, *CAPTURES, *RANKS, *TABLES, *MODELS])
+def settled(**settings: Any) -> Callable[[Any], Any]:
+    return lambda _: corpus.Settings(**settings).checked()
+
+
+def planned(**given: Any) -> Callable[[Any], Any]:
+    return lambda _: corpus.plan([SAMPLE], **given)
+
+
+CORPORA: list[Case] = [
+    (lambda _: corpus.plan("captures"), "sources must be a list of paths, got 'captures'"),
+    (lambda _: corpus.plan([5]), "each of sources must be a path, got 5"),
+    (lambda a: corpus.plan(a.whole), "sources must be a list of paths, got an Analysis"),
+    (planned(include="*.pcap"), "include must be a list of patterns, got '*.pcap'"),
+    (planned(exclude=[5]), "each of exclude must be a text, got 5"),
+    (planned(labels={"a": "b"}), "each of labels must be a pair of a name and a value, got 'a'"),
+    (planned(labels=[("a", 5)]), "the value of a label must be a text, got 5"),
+    (settled(from_s="x"), "from_s must be a number, got 'x'"),
+    (settled(filter=3), "filter must be a text, got 3"),
+    (settled(filter="hots 10.0.0.1"), "filter"),
+    (settled(vantage=3), "vantage must be one of sender, receiver, middle, got 3"),
+    (settled(max_memory=-1), "max_memory must be a whole number of at least 1"),
+    (settled(models="mathis"), "models must be a list of names, got 'mathis'"),
+    (settled(fit=5), "fit must be a list of names, got 5"),
+    (settled(rule=["x"]), "rule must be one of one-rtt, window, recovery-point, tfrc, got ['x']"),
+    (
+        lambda _: corpus.run([SAMPLE], "out", settings={"rule": "window"}),
+        "settings must be a tcpfit.corpus.Settings, got",
+    ),
+    (lambda _: corpus.run([SAMPLE], "out", workers=1.5), "workers must be a whole number of at least 1, got 1.5"),
+    (lambda _: corpus.run([SAMPLE], "out", scheduler=5), "scheduler must be a text, got 5"),
+    (lambda _: corpus.run([SAMPLE], "out", progress=5), "progress must be a function, got 5"),
+    (
+        lambda _: corpus.run([SAMPLE], "out", key="x" * 20),
+        "a key is bytes, of the class bytes, got one of the class str",
+    ),
+    (lambda _: corpus.run([SAMPLE], 5), "out must be a path, got 5"),
+    (lambda _: corpus.run([SAMPLE], SAMPLE), "not a folder; give the name of another"),
+    (lambda _: corpus.open(5), "folder must be a path, got 5"),
+    (
+        lambda a: summary.overview(a.whole),
+        "a data set must be a Corpus, which tcpfit.corpus.open gives, got an Analysis",
+    ),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), [*FLOWS, *CAPTURES, *RANKS, *TABLES, *MODELS, *CORPORA])
 def test_misuse_is_one_sentence(a: SimpleNamespace, call: Callable[[Any], Any], sentence: str) -> None:
     with pytest.raises(InvalidParameter) as caught:
         call(a)
     said = str(caught.value)
     assert sentence in said
     assert "\n" not in said and len(said) < 400
+
+
+def test_a_data_set_is_asked_for_what_it_has(tmp_path: Path) -> None:
+    corpus.run([SAMPLE.with_name("cubic.pcap.gz")], tmp_path / "out", workers=1)
+    found = corpus.open(tmp_path / "out")
+    for call, sentence in (
+        (lambda: found.table(["flows"]), "a data set has the tables captures,"),
+        (lambda: summary.overview(found, most="5"), "most must be a whole number of at least 0, got '5'"),
+        (lambda: summary.overview(found, by=["site"]), "by must be a text, got ['site']"),
+        (lambda: summary.overview(found, beside=found), "beside must be a list of data sets, got a Corpus"),
+    ):
+        with pytest.raises(InvalidParameter) as caught:
+            call()
+        assert sentence in str(caught.value)
 
 
 def test_what_makes_sense_is_taken_as_before(a: SimpleNamespace) -> None:

@@ -27,6 +27,7 @@ from typing import IO
 import polars as pl
 
 import tcpfit
+from tcpfit import arguments
 from tcpfit.analysis import AtomicFile
 from tcpfit.corpus.settings import LAYOUT, Settings, settings_of
 from tcpfit.corpus.table import TABLES, schema_of
@@ -71,7 +72,7 @@ class Corpus:
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(arguments.path("folder", folder))
         self.manifest = read_manifest(self.folder)
 
     @property
@@ -131,7 +132,7 @@ class Corpus:
 
         Raises InvalidParameter for a table that does not exist.
         """
-        if name not in TABLES:
+        if not isinstance(name, str) or name not in TABLES:
             raise InvalidParameter(f"a data set has the tables {', '.join(TABLES)}, got {name!r}")
         return [self.folder / name / part.files[name] for part in self.manifest.parts]
 

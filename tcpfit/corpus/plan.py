@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
+from tcpfit import arguments
 from tcpfit.corpus.files import filesystem, is_url
 from tcpfit.corpus.rotation import joined
 from tcpfit.exceptions import InvalidParameter
@@ -48,17 +49,31 @@ def plan(
 
     `include` and `exclude` are patterns of paths below a directory, or of names; `join` makes one trace of the parts of
     a rotated capture; `leave_out` is a directory whose files are not part of it.
-    Raises InvalidParameter for a source that is not there, that has no captures, or that cannot be read as a list.
+    Raises InvalidParameter for a source that is not there, that has no captures, or that cannot be read as a list, and
+    for other arguments that make no sense.
     """
+    include, exclude = (
+        arguments.texts(name, given, "patterns") for name, given in (("include", include), ("exclude", exclude))
+    )
+    labels = _labels(labels)
     named: dict[str, set[tuple[str, str]]] = {}
-    for source in sources:
-        for path, own, listed in _entries(os.fspath(source)):
+    for source in arguments.several("sources", sources, "paths"):
+        for path, own, listed in _entries(arguments.path("each of sources", source)):
             # what a list names and is not there is a capture that cannot be read
             missing = listed and not is_url(path) and not _is_pattern(path) and not os.path.lexists(path)
             for file in [path] if missing else _files(path, include, exclude, leave_out):
                 named.setdefault(file, set()).update(labels, own)
     groups = joined(sorted(named)) if join else [(path,) for path in sorted(named)]
     return [Trace(group, tuple(sorted(set().union(*(named[path] for path in group))))) for group in groups]
+
+
+def _labels(given: object) -> Labels:
+    found = []
+    for pair in arguments.several("labels", given, "pairs of a name and a value"):
+        if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
+            raise InvalidParameter(f"each of labels must be a pair of a name and a value, got {arguments.shown(pair)}")
+        found.append((arguments.text("the name of a label", pair[0]), arguments.text("the value of a label", pair[1])))
+    return tuple(found)
 
 
 def _entries(source: str) -> Iterator[tuple[str, Labels, bool]]:

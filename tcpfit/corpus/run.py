@@ -17,6 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tcpfit import arguments
 from tcpfit.anonymity import Pseudonyms, fingerprint
 from tcpfit.corpus import dataset, result
 from tcpfit.corpus.commit import Entry, commit
@@ -124,15 +125,22 @@ def run(
     one does not.
     Raises InvalidParameter for arguments that make no sense, OSError where the data set cannot be written.
     """
-    settings = replace(settings or Settings(), anonymized=None if key is None else fingerprint(key))
-    settings.check()
+    settings = Settings() if settings is None else settings
+    settings = arguments.instance("settings", settings, Settings, "a tcpfit.corpus.Settings").checked()
+    settings = replace(settings, anonymized=None if key is None else fingerprint(key))
+    workers = None if workers is None else arguments.whole("workers", workers)
+    if scheduler is not None:
+        arguments.text("scheduler", scheduler)
+    if progress is not None and not callable(progress):
+        raise InvalidParameter(f"progress must be a function, got {arguments.shown(progress)}")
     _check_numbers(
-        workers=workers,
         time_limit_s=time_limit_s,
         memory_limit_bytes=memory_limit_bytes,
         shard_over_bytes=shard_over_bytes,
     )
-    folder = Path(out)
+    folder = Path(arguments.path("out", out))
+    if folder.exists() and not folder.is_dir():
+        raise InvalidParameter(f"{folder}: not a folder; give the name of another")
     traces = plan(
         sources, include=include, exclude=exclude, labels=labels, join=join, leave_out=os.path.abspath(folder)
     )

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import tcpfit
-from tcpfit.exceptions import InvalidParameter
+from tcpfit import readers
 from tcpfit.schema import SCHEMA_VERSION
 
 LAYOUT = 1
@@ -37,24 +37,29 @@ class Settings:
         """The arguments of `Analysis.rank`."""
         return {"models": self.models, "rule": self.rule, "block": self.block, "fit": self.fit}
 
-    def check(self) -> None:
-        """Raise InvalidParameter for what no capture could be analysed with."""
-        from tcpfit import engine, parameters, readers
-        from tcpfit.ranking.variants import by_name, fitted_parameter
+    def asked(self) -> readers.Settings:
+        """The arguments of `tcpfit.readers.read`."""
+        return readers.Settings(
+            self.vantage, self.filter, self.from_s, self.to_s, max_flows=self.max_flows, max_memory=self.max_memory
+        )
 
-        if self.reader not in readers.READERS:
-            raise InvalidParameter(f"reader must be one of {', '.join(readers.READERS)}, got {self.reader!r}")
-        if self.from_s is not None and self.to_s is not None and self.to_s <= self.from_s:
-            raise InvalidParameter(f"the end must come after the start, got {self.from_s:g} s to {self.to_s:g} s")
-        if self.rule not in parameters.RULES:
-            raise InvalidParameter(f"rule must be one of {', '.join(parameters.RULES)}, got {self.rule!r}")
-        if self.block is not None and self.block < 1:
-            raise InvalidParameter(f"a block has at least 1 event, got {self.block}")
-        engine.Tracker(vantage=self.vantage, filter=self.filter, from_s=self.from_s, to_s=self.to_s)
-        if self.models is not None:
-            by_name(self.models)
-        for text in self.fit:
-            fitted_parameter(text)
+    def checked(self) -> Settings:
+        """The same with numbers of Python; raises InvalidParameter for what no capture could be analysed with."""
+        from tcpfit import engine
+        from tcpfit.ranking.variants import chosen
+
+        asked = readers.checked(self.reader, self.asked())
+        engine.Tracker(vantage=asked.vantage, filter=asked.filter, from_s=asked.from_s, to_s=asked.to_s)
+        choices = chosen(**self.choices())
+        models = None if self.models is None else tuple(choices["models"])
+        return replace(
+            self,
+            max_flows=asked.max_flows,
+            max_memory=asked.max_memory,
+            models=models,
+            block=choices["block"],
+            fit=choices["fit"],
+        )
 
     def key(self) -> str:
         """A name for all that a result depends on besides the capture: settings, models, versions."""

@@ -27,14 +27,7 @@ def analyse(paths: Sequence[str], settings: Settings, key: bytes | None = None) 
 
 
 def _read(paths: Sequence[str], settings: Settings) -> Analysis:
-    asked = readers.Settings(
-        settings.vantage,
-        settings.filter,
-        settings.from_s,
-        settings.to_s,
-        max_flows=settings.max_flows,
-        max_memory=settings.max_memory,
-    )
+    asked = settings.asked()
     if len(paths) == 1 and not is_url(paths[0]):
         return Analysis(text(paths[0]), readers.read(paths[0], settings.reader, asked), settings.choices())
     if settings.reader not in STREAMING:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.corpus.summary.captures import captures
 from tcpfit.corpus.summary.contrast import contrast
 from tcpfit.corpus.summary.fits import fits, ranked
@@ -50,8 +51,16 @@ def overview(corpus: Corpus, *, by: str | None = None, beside: Sequence[Corpus] 
     """What a data set says; of `worst` flows the first `most`.
 
     `by` names a label whose values are compared. `beside` are data sets that are compared with this one, which is then
-    all that the other parts are about. Raises InvalidParameter for a label that no capture has, or for both at once.
+    all that the other parts are about. Raises InvalidParameter for a label that no capture has, for both at once, and
+    for other arguments that make no sense.
     """
+    from tcpfit.corpus.dataset import Corpus
+
+    for each in [corpus, *arguments.several("beside", beside, "data sets")]:
+        arguments.instance("a data set", each, Corpus, "a Corpus, which tcpfit.corpus.open gives")
+    if by is not None:
+        arguments.text("by", by)
+    most = arguments.whole("most", most, least=0)
     if by is not None and beside:
         raise InvalidParameter("either one corpus is compared by a label, or several corpora are compared")
     table = flows(corpus)
