@@ -17,6 +17,7 @@ import polars as pl
 from tcpfit import arguments, readers
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.schema import ENDS, SCHEMA_VERSION, check_tables, polars_schema
+from tcpfit.schema import TABLES as SCHEMAS
 
 if TYPE_CHECKING:
     from tcpfit.parameters.evidence import Evidence
@@ -83,13 +84,20 @@ def analyze(
 def load(directory: str | os.PathLike[str]) -> Analysis:
     """The analysis of a capture whose tables `Analysis.write_parquet` saved.
 
-    Its `segments` is empty where they were not saved. Raises CaptureError where the folder holds no such tables.
+    Its `segments` is empty where they were not saved; what cannot do without them says so. Raises CaptureError where the
+    folder holds no such tables, or one of them lacks a column.
     """
+    from tcpfit.parameters import PARAMETERS
+    from tcpfit.ranking import RANKING, VERDICTS
     from tcpfit.readers import saved
 
-    reading = saved.read(Path(arguments.path("directory", directory)))
+    computed = {"parameters": PARAMETERS, "ranking": RANKING, "verdicts": VERDICTS}
+    declared = {"captures": CAPTURES} | {name: polars_schema(name) for name in SCHEMAS}
+    declared |= {name: pl.Schema({c.name: c.dtype for c in columns}) for name, columns in computed.items()}
+    reading = saved.read(Path(arguments.path("directory", directory)), declared)
     empty = {"segments": pl.DataFrame(schema=polars_schema("segments"))}
-    return Analysis(reading.capture["path"], replace(reading, tables=empty | reading.tables))
+    unsaved = "segments" not in reading.tables
+    return Analysis(reading.capture["path"], replace(reading, tables=empty | reading.tables, unsaved=unsaved))
 
 
 class Analysis:
@@ -136,8 +144,18 @@ class Analysis:
         Raises InvalidParameter where `analyze` was not asked for it.
         """
         if "segments" not in self._reading.tables:
-            raise InvalidParameter(f"{self.path} was analysed without its segments; use analyze(..., segments=True)")
+            self.check_segments()
         return self._reading.tables["segments"]
+
+    def check_segments(self) -> None:
+        """Raise InvalidParameter where the segments were not asked for, or not saved with the other tables."""
+        if "segments" not in self._reading.tables:
+            raise InvalidParameter(f"{self.path} was analysed without its segments; use analyze(..., segments=True)")
+        if self._reading.unsaved:
+            raise InvalidParameter(
+                f"the tables of {self.path} were saved without its segments; save them with "
+                "write_parquet(..., segments=True) or tcpfit analyze --output DIR --segments"
+            )
 
     @property
     def evidence(self) -> Evidence:
@@ -315,7 +333,7 @@ class Analysis:
             check_tables(segments=piece)
         segments = pl.concat([pl.DataFrame(schema=polars_schema("segments")), *pieces])
         tables = self._reading.tables | {"segments": segments}
-        return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
+        return Analysis(self.path, replace(self._reading, tables=tables, unsaved=False), self._choices)
 
     def anonymized(self, key: bytes) -> Analysis:
         """The same capture with pseudonyms for all addresses, in every table and report: prefix-preserving, keyed.
@@ -353,6 +371,8 @@ class Analysis:
         cannot be written to.
         """
         folder = Path(arguments.path("directory", directory))
+        if segments:
+            self.check_segments()
         folder.mkdir(parents=True, exist_ok=True)
         paths = []
         for name in (*TABLES, "segments") if segments else TABLES:

@@ -151,9 +151,13 @@ def test_data_both_ways_at_once_is_no_dialogue(tmp_path):
     assert {} == found(path)
 
 
-def test_rules_of_packets_are_silent_without_segments():
+def test_rules_of_packets_are_silent_without_segments(tmp_path):
     analysis = tcpfit.analyze(SAMPLES / "findings/policer.pcap.gz")
-    assert [] == findings.find(analysis, 0)
+    analysis.write_parquet(tmp_path)
+    for without in (analysis, tcpfit.load(tmp_path)):
+        assert [] == findings.find_in(View(without, 0))
+        with pytest.raises(InvalidParameter, match="without its segments; (use|save them with)"):
+            findings.find(without, 0)
 
 
 def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):

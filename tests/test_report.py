@@ -19,9 +19,10 @@ import pytest
 from captures import Transfer
 
 import tcpfit
-from tcpfit.exceptions import CaptureError
+from tcpfit.exceptions import CaptureError, InvalidParameter
 from tcpfit.report import filters, words
 from tcpfit.report import page as report_page
+from tcpfit.report.explanation import explain
 from tcpfit.report.page.content import content
 
 ROOT = Path(__file__).parent.parent
@@ -189,6 +190,44 @@ def test_without_segments_the_page_says_what_it_lacks(analysis, folder):
     assert "The saved tables hold no segments" in text
     assert 'data-kind="ranking"' in text
     assert 'data-kind="time-sequence"' not in text
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda saved, _: explain(saved, 1),
+        lambda saved, _: saved.plot("time-sequence"),
+        lambda saved, _: saved.select([0]).plot("rtt"),
+        lambda saved, folder: saved.write_parquet(folder / "again", segments=True),
+    ],
+)
+def test_what_needs_the_segments_says_that_they_were_not_saved(analysis, tmp_path, call):
+    analysis.write_parquet(tmp_path / "without")
+    with pytest.raises(InvalidParameter) as caught:
+        call(tcpfit.load(tmp_path / "without"), tmp_path)
+    assert "were saved without its segments; save them with write_parquet(..., segments=True)" in str(caught.value)
+    analysis.write_parquet(tmp_path / "with", segments=True)
+    call(tcpfit.load(tmp_path / "with"), tmp_path)
+
+
+TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "verdicts")
+
+
+@pytest.mark.parametrize("name", TABLES)
+@pytest.mark.parametrize("last", [False, True])
+def test_a_cut_table_is_told_by_its_column(analysis, tmp_path, name, last):
+    analysis.write_parquet(tmp_path)
+    path = tmp_path / f"{name}.parquet"
+    table, version = pl.read_parquet(path), pl.read_parquet_metadata(path)["tcpfit_schema"]
+    column = table.columns[-1 if last else 0]
+    table.drop(column).write_parquet(path, metadata={"tcpfit_schema": version})
+    with pytest.raises(CaptureError, match=f"{name}.parquet lacks the column '{column}'; analyse the capture again"):
+        tcpfit.load(tmp_path)
+    if name != "captures" and not last:
+        nobody = table.with_columns(flow=pl.lit(None, table.schema["flow"]))
+        nobody.write_parquet(path, metadata={"tcpfit_schema": version})
+        with pytest.raises(CaptureError, match=f"{name}.parquet has rows of no flow"):
+            tcpfit.load(tmp_path)
 
 
 def test_folders_that_are_no_saved_tables(analysis, tmp_path):

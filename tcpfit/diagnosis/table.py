@@ -126,7 +126,8 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     arguments.analysis(analysis)
     if span_ns is not None:
         span_ns = _span(span_ns)
-    from tcpfit.diagnosis.findings import find
+    from tcpfit.diagnosis.findings import find_in
+    from tcpfit.diagnosis.findings.view import View
 
     flows, whole = analysis.flows, whole or analysis
     spans = of(accounted(whole.flows, whole.events, whole.rounds), flows)
@@ -159,7 +160,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
                 asked.what_if() if asked else [],
                 together + (asked.together(total_s) if asked else []),
                 silences,
-                find(whole, number),
+                find_in(View(whole, number)),
             )
         )
     return found

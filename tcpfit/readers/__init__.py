@@ -59,10 +59,14 @@ class Settings:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a reader gives: facts about the capture, and the tables by name; `segments` only if it is to be held."""
+    """What a reader gives: facts about the capture, and the tables by name; `segments` only if it is to be held.
+
+    `unsaved`: the tables were saved without the segments, and that of them is empty for this reason.
+    """
 
     capture: dict[str, Any]
     tables: dict[str, pl.DataFrame]
+    unsaved: bool = False
 
 
 class Reader(Protocol):

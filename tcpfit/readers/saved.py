@@ -5,6 +5,7 @@ A folder holds a file a table; that of the segments is there only if it was aske
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import polars as pl
 
 from tcpfit.exceptions import CaptureError
 from tcpfit.readers import Reading
-from tcpfit.schema import SCHEMA_VERSION, TABLES, WITHOUT_DATA, polars_schema
+from tcpfit.schema import SCHEMA_VERSION, WITHOUT_DATA
 
 NEEDED = ("captures", "flows", "events", "rounds")
 
@@ -24,13 +25,16 @@ def is_saved(folder: Path) -> bool:
     return all((folder / f"{name}.parquet").is_file() for name in NEEDED)
 
 
-def read(folder: Path) -> Reading:
-    """Read a folder of tables. Raises CaptureError where one is missing, damaged or of another version."""
+def read(folder: Path, declared: Mapping[str, pl.Schema]) -> Reading:
+    """Read a folder of tables, each of which has at least the columns that are `declared`.
+
+    Raises CaptureError where one is missing, damaged, cut or of another version.
+    """
     tables = {}
     for name in (*NEEDED, *COMPUTED, "segments"):
         path = folder / f"{name}.parquet"
         if path.is_file():
-            tables[name] = _table(path, name)
+            tables[name] = _table(path, declared[name])
         elif name in NEEDED:
             raise CaptureError(
                 f"{folder} holds no saved tables: {name}.parquet is missing; tcpfit analyze --output saves them"
@@ -41,21 +45,27 @@ def read(folder: Path) -> Reading:
     return Reading(_facts(captures.row(0, named=True)), tables)
 
 
-def _table(path: Path, name: str) -> pl.DataFrame:
+def _table(path: Path, declared: pl.Schema) -> pl.DataFrame:
     try:
         version = pl.read_parquet_metadata(path).get("tcpfit_schema")
+        if version != str(SCHEMA_VERSION):
+            raise CaptureError(
+                f"{path} was saved with schema {version or 'unknown'}, this tcpfit reads {SCHEMA_VERSION}; "
+                "analyse the capture again"
+            )
         table = pl.read_parquet(path)
-        if name in TABLES:
-            table = table.cast(dict(polars_schema(name)))  # type: ignore[arg-type]
+        absent = [name for name in declared if name not in table.columns]
+        if absent:
+            raise CaptureError(f"{path} lacks the column {absent[0]!r}; analyse the capture again")
+        table = table.cast(dict(declared))  # type: ignore[arg-type]
+    except CaptureError:
+        raise
     except (pl.exceptions.PolarsError, OSError) as error:
         raise CaptureError(
             f"{path} cannot be read as a table of tcpfit: {' '.join(str(error).split())[:200]}"
         ) from error
-    if version != str(SCHEMA_VERSION):
-        raise CaptureError(
-            f"{path} was saved with schema {version or 'unknown'}, this tcpfit reads {SCHEMA_VERSION}; "
-            "analyse the capture again"
-        )
+    if "flow" in declared and table["flow"].null_count():
+        raise CaptureError(f"{path} has rows of no flow; analyse the capture again")
     return table
 
 

@@ -416,9 +416,9 @@ def explain(analysis: Analysis, frame: int) -> dict[str, Any]:
 
     `analysis` has to have been made with ``segments=True``, of the whole capture. Seconds count from the frame, except
     `time_s`, which counts from the start of the capture. Raises InvalidParameter for a frame that the capture does not
-    have and for one that is no TCP segment.
+    have, for one that is no TCP segment, and without the segments.
     """
-    arguments.analysis(analysis)
+    arguments.analysis(analysis).check_segments()
     frame = arguments.whole("frame", frame)
     evidence = Evidence(analysis, frame)
     named = analysis.events.filter((pl.col("frame") == frame) | (pl.col("cause_frame") == frame))

@@ -2,7 +2,7 @@
 
 A module holds `find(view) -> Finding | None`; its docstring says claim, rule, evidence, remedy, limits and how the
 rule was validated. `docs/diagnosis` has a page for each. Rules that look at packets need `analyze(...,
-segments=True)` and are silent without.
+segments=True)` and are silent without: `find` asks for it, a report of saved tables says that it lacks them.
 """
 
 from __future__ import annotations
@@ -64,9 +64,15 @@ def find(analysis: Analysis, flow: int) -> list[Finding]:
     """What the rules find in a flow of a capture, the costliest first, then the surest.
 
     Of a capture that holds everything twice nothing else is said: copies look like resends and duplicate ACKs.
-    Raises InvalidParameter for a flow that the capture does not have.
+    Raises InvalidParameter for a flow that the capture does not have, and without the segments.
     """
     view = View(analysis, flow)
+    analysis.check_segments()
+    return find_in(view)
+
+
+def find_in(view: View) -> list[Finding]:
+    """The same of what is there: rules that look at packets say nothing where those are not."""
     if (copies := duplicated_capture.find(view)) is not None:
         return [copies]
     others = [rule for rule in RULES.values() if rule is not duplicated_capture.find]

@@ -55,6 +55,8 @@ def draw(analysis: Analysis, kind: str, flow: int | None = None, *, theme: str =
         if not largest:
             raise NothingToDraw(f"{analysis.path} has no TCP flow that carried data")
         flow = largest[0]
+    if KINDS[kind].needs_segments:
+        analysis.check_segments()
     chart = KINDS[kind].chart(analysis, flow, theme=theme)
     chart.description = KINDS[kind].describe(analysis, flow)
     return chart
