@@ -84,8 +84,8 @@ def analyze(
 def load(directory: str | os.PathLike[str]) -> Analysis:
     """The analysis of a capture whose tables `Analysis.write_parquet` saved.
 
-    Its `segments` is empty where they were not saved; what cannot do without them says so. Raises CaptureError where the
-    folder holds no such tables, or one of them lacks a column.
+    Its `segments` is empty where they were not saved; what cannot do without them says so. Raises CaptureError where
+    the folder holds no such tables, or one of them lacks a column.
     """
     from tcpfit.parameters import PARAMETERS
     from tcpfit.ranking import RANKING, VERDICTS

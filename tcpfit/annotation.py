@@ -13,9 +13,9 @@ import polars as pl
 import tcpfit
 from tcpfit import arguments
 from tcpfit.analysis import Analysis, AtomicFile
-from tcpfit.exceptions import InvalidParameter
+from tcpfit.exceptions import CaptureError, InvalidParameter
 from tcpfit.readers.containers import EPB_FLAGS, Facts, Packet, open_capture
-from tcpfit.readers.files import Stream
+from tcpfit.readers.files import DIRECTORY, Stream
 from tcpfit.report.comments import comments
 from tcpfit.report.pcapng import INTERFACE_NAME, PACKET_FLAGS, Option, Writer, comment
 
@@ -23,6 +23,9 @@ UNDESCRIBED = 147
 """Link type (USER0) of the interface that stands for those that the capture does not describe."""
 
 BUFFER = 1 << 20
+
+CLOSE_NS = 1000
+"""Saved tables know the start of a capture as a number of seconds."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ def annotate(
     name and renamed, so it is never half there; one that exists is replaced only with `force`. A damaged capture is
     written as far as it can be read.
 
-    Raises InvalidParameter for an `out` that cannot be taken and CaptureError for a capture that cannot be read.
+    Raises InvalidParameter for an `out` that cannot be taken and for another capture than that of `analysis`, and
+    CaptureError for a capture that cannot be read.
     """
     path, out = arguments.path("path", path), arguments.path("out", out)
     arguments.analysis(analysis)
@@ -59,6 +63,7 @@ def annotate(
         facts, packets = open_capture(stream, path)
         with AtomicFile(target) as partial, partial.open("wb", buffering=BUFFER) as file:
             commented, count = _Copy(file, facts, analysis.events).write(packets)
+            _check_same(analysis, path, facts)
     finally:
         stream.close()
     # both readers say the same, unless one of them went further
@@ -67,13 +72,26 @@ def annotate(
     return Annotation(out, facts.packets, commented, count, without, warnings)
 
 
+def _check_same(analysis: Analysis, path: str, facts: Facts) -> None:
+    """Refuse a file that begins at another time than what was analysed: its frames are others."""
+    begun = analysis.capture.get("start_ns")
+    if begun is None or facts.start_ns is None or facts.first_ns is None:
+        same = begun is facts.start_ns or analysis.events.is_empty()
+    else:  # the reader of the analysis may have stopped before an earlier time came
+        same = facts.start_ns - CLOSE_NS <= begun <= facts.first_ns + CLOSE_NS
+    if not same:
+        raise InvalidParameter(f"{path}: not the capture that was analysed, it begins at another time; give that one")
+
+
 def writable(path: str, out: str | os.PathLike[str], *, force: bool) -> Path:
     """The file to write for `out`, links followed.
 
-    Raises InvalidParameter where it must not or cannot be written.
+    Raises InvalidParameter where it must not or cannot be written, CaptureError where the capture is a directory.
     """
     if path == "-":
         raise InvalidParameter("standard input can be read once only, and its packets are copied after it; give a file")
+    if os.path.isdir(path):
+        raise CaptureError(f"{path}: {DIRECTORY}")
     if os.path.exists(path) and not os.path.isfile(path):
         raise InvalidParameter(f"{path}: not a file, it can be read once only; give a file")
     target = Path(os.path.realpath(out))

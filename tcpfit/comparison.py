@@ -17,8 +17,9 @@ import polars as pl
 
 from tcpfit import arguments
 from tcpfit.analysis import Analysis
-from tcpfit.exceptions import CaptureError
+from tcpfit.exceptions import CaptureError, InvalidParameter
 from tcpfit.readers import wireshark
+from tcpfit.readers.files import DIRECTORY
 from tcpfit.readers.wireshark import Ends, Seen
 
 ANY = "*"
@@ -177,6 +178,8 @@ def check(path: str) -> None:
 
     Raises CaptureError where tshark is not installed, or where the capture is standard input or a pipe.
     """
+    if os.path.isdir(path):
+        raise CaptureError(f"{path}: {DIRECTORY}")
     if path == "-":
         raise CaptureError("standard input can be read once only, and tshark reads the capture too; give a file")
     if os.path.exists(path) and not os.path.isfile(path):
@@ -188,7 +191,7 @@ def compare(analysis: Analysis, path: str | os.PathLike[str], *, flows: Collecti
     """Compare the labels of a whole capture with those of tshark, which reads it once; give back all flows or some.
 
     Raises CaptureError where tshark is not installed or cannot read the capture, or where that is standard input, and
-    InvalidParameter for a flow that the capture does not have.
+    InvalidParameter for a flow that the capture does not have and for another capture than that of `analysis`.
     """
     arguments.analysis(analysis)
     path = arguments.path("path", path)
@@ -201,6 +204,8 @@ def compare(analysis: Analysis, path: str | os.PathLike[str], *, flows: Collecti
     for seen in tshark:
         known.place(seen)
         packets.append(seen)
+    if tshark.warning is None and not known.placed:
+        raise InvalidParameter(f"{path}: tshark finds no flow in it that was analysed; give the capture that was")
     rows = sorted(_rows(packets, known, tshark), key=lambda row: (row[0] is None, row[0] or 0, row[1]))
     table = pl.DataFrame(rows, schema=PACKETS, orient="row")
     if chosen is not None:
@@ -313,6 +318,11 @@ class _Flows:
         flow = self._first.pop((seen.ends, seen.time_ns), None)
         if flow is not None:
             self._in_stream[seen.stream, seen.ends].append(flow)
+
+    @property
+    def placed(self) -> bool:
+        """Whether one of the flows is there, if there are any."""
+        return bool(self._in_stream) or not self._span
 
     def of(self, seen: Seen, own: bool) -> int | None:
         """The flow that a packet belongs to, or the one that it acknowledges; of several the one nearest in time."""

@@ -455,6 +455,7 @@ def test_captures_that_cannot_be_read(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("no capture at all\n")
     assert_sentence(tcpfit("annotate", text, out), 1, text)
+    assert_sentence(tcpfit("annotate", tmp_path, out), 1, tmp_path, "a directory, not a capture")
     assert_sentence(tcpfit("annotate", "-", out, stdin=subprocess.DEVNULL), 2, "give a file")
     os.mkfifo(tmp_path / "pipe")
     assert_sentence(tcpfit("annotate", tmp_path / "pipe", out), 2, tmp_path / "pipe", "give a file")
@@ -492,6 +493,18 @@ def test_errors_of_the_function(both, tmp_path):
         annotate(analysed, both, existing)
     with pytest.raises(CaptureError, match="no such file"):
         annotate(analysed, tmp_path / "none.pcap", tmp_path / "out.pcapng")
+
+
+def test_another_capture_is_refused(both, tmp_path):
+    other, out = SAMPLES[0], tmp_path / "out.pcapng"
+    analysis.analyze(both).write_parquet(tmp_path / "tables")
+    saved = analysis.load(tmp_path / "tables")
+    with pytest.raises(InvalidParameter, match="not the capture that was analysed, it begins at another time"):
+        annotate(saved, other, out)
+    assert not out.exists()
+    assert (
+        annotate(analysis.analyze(both), both, tmp_path / "new.pcapng").comments == annotate(saved, both, out).comments
+    )
 
 
 def test_memory_does_not_grow_with_the_capture(tmp_path):

@@ -21,7 +21,7 @@ from test_cli import assert_sentence, tcpfit
 
 from tcpfit import analysis, schema
 from tcpfit.comparison import ANY, CLASSES, MAPPING, NOT_COMPARED, NOT_OF_PACKETS, RULES, Comparison, compare
-from tcpfit.exceptions import CaptureError
+from tcpfit.exceptions import CaptureError, InvalidParameter
 from tcpfit.readers import wireshark
 from tcpfit.readers.wireshark import FLAGS
 from tcpfit.report.evidence import SEEN_LATE
@@ -564,11 +564,18 @@ def test_without_tshark_one_sentence_says_so(two, tmp_path):
 
 
 @needs_tshark
+def test_another_capture_is_refused(two):
+    with pytest.raises(InvalidParameter, match="tshark finds no flow in it that was analysed"):
+        compare(analysis.analyze(two), SAMPLES[0])
+
+
+@needs_tshark
 def test_captures_that_cannot_be_compared(tmp_path):
     assert_sentence(tcpfit("compare", tmp_path / "none.pcap"), 1, "none.pcap", "no such file")
     text = tmp_path / "text.txt"
     text.write_text("no capture at all\n")
     assert_sentence(tcpfit("compare", text), 1, text)
+    assert_sentence(tcpfit("compare", tmp_path), 1, tmp_path, "a directory, not a capture")
     empty = analysis.analyze(two_holes()[0].write(tmp_path / "two.pcap"))
     with pytest.raises(CaptureError, match="give a file"):
         compare(empty, "-")

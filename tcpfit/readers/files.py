@@ -17,6 +17,8 @@ BLOCK = 1 << 17
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 
+DIRECTORY = "a directory, not a capture; give the captures in it"
+
 
 class Stream:
     """Bytes of a capture, at a path or in an open file, read once from front to back.
@@ -136,7 +138,7 @@ def _open(path: str) -> tuple[BinaryIO, int]:
         return sys.stdin.buffer, 0
     try:
         if os.path.isdir(path):
-            raise CaptureError(f"{path}: a directory, not a capture; give the captures in it")
+            raise CaptureError(f"{path}: {DIRECTORY}")
         source = open(path, "rb")
         return source, os.fstat(source.fileno()).st_size
     except FileNotFoundError:
