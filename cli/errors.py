@@ -4,11 +4,21 @@ from __future__ import annotations
 
 import errno
 import os
+from pathlib import Path
 
 import click
 
+from tcpfit.exceptions import InvalidParameter
+
 UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing: no capture is said to be at fault for them."""
+
+
+def unwritable(output: Path, error: OSError) -> InvalidParameter:
+    """What to raise for an `--output` that makes no sense; an error of writing to one that does is raised itself."""
+    if error.errno in UNWRITTEN:
+        raise error
+    return InvalidParameter(f"--output {output}: {error.strerror or error}")
 
 
 def complain(sentence: str) -> None:

@@ -9,6 +9,7 @@ import click
 from tcpfit.exceptions import InvalidParameter
 
 from . import options
+from .errors import unwritable
 from .reading import Work, read, read_between, tell_warnings
 
 
@@ -85,6 +86,6 @@ def plot(
             with AtomicFile(output) as partial:
                 partial.write_bytes(content)
         except OSError as error:
-            raise InvalidParameter(f"--output {output}: {error.strerror or error}") from error
+            raise unwritable(output, error) from error
         click.echo(f"{output}: {chart.description}")
     return work.status

@@ -9,6 +9,7 @@ import click
 from tcpfit.exceptions import InvalidParameter
 
 from . import options
+from .errors import unwritable
 from .reading import Work, read, read_between, tell_warnings
 
 
@@ -51,5 +52,5 @@ def xpl(capture: str, output: Path, flows: tuple[int, ...], source: options.Sour
                         partial.write_text(text, encoding="utf-8")
                     click.echo(output / name)
         except OSError as error:
-            raise InvalidParameter(f"--output {output}: {error.strerror or error}") from error
+            raise unwritable(output, error) from error
     return work.status

@@ -72,13 +72,23 @@ def test_no_space_for_the_output(verb: tuple[str, ...], capture: Path) -> None:
     assert "No space left on device" in said(done.stderr)
 
 
-def test_no_space_for_a_file(capture: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "verb",
+    [
+        ("annotate", "CAPTURE", "OUT/x.pcapng"),
+        ("plot", "rate", "CAPTURE", "-o", "OUT/x.svg"),
+        ("xpl", "CAPTURE", "-o", "OUT"),
+    ],
+    ids=lambda verb: verb[0],
+)
+def test_no_space_for_a_file(capture: Path, tmp_path: Path, verb: tuple[str, ...]) -> None:
     """Writing stops after some kilobytes, as on a full disk: no file is there afterwards, whole or not."""
     limited = (
         "import resource, signal; signal.signal(signal.SIGXFSZ, signal.SIG_IGN); "
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2048, 2048)); from cli.main import run; run()"
     )
-    call = [sys.executable, "-B", "-c", limited, "annotate", str(capture), str(tmp_path / "out.pcapng")]
+    words = [word.replace("CAPTURE", str(capture)).replace("OUT", str(tmp_path)) for word in verb]
+    call = [sys.executable, "-B", "-c", limited, *words]
     done = subprocess.run(call, text=True, env=environment(), capture_output=True)
     assert 1 == done.returncode
     assert "File too large" in said(done.stderr)
