@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from tcpfit.exceptions import InvalidParameter
+
 from . import options
+from .errors import complain
 from .reading import Work, read_between
 
 if TYPE_CHECKING:
@@ -64,6 +67,10 @@ def diagnose(
             from tcpfit.report import contract, diagnosed, terminal
 
             whole = read_between(capture, source, shown)
+            if beyond := _beyond(whole, between):
+                if not many:
+                    raise InvalidParameter(beyond)
+                complain(beyond)
             analysis = whole.select(shown(whole))
             found = report(analysis, _span(whole, between), whole)
             if form == "json":
@@ -88,6 +95,15 @@ def diagnose(
 
         diagnosed.overview(table, terminal.console())
     return status
+
+
+def _beyond(analysis: Analysis, between: tuple[float, float] | None) -> str | None:
+    """What is wrong where the capture ends before the time that is to be accounted for."""
+    start, end = analysis.capture.get("start_ns"), analysis.capture.get("end_ns")
+    if between is None or start is None or end is None or start + round(1e9 * between[0]) <= end:
+        return None
+    lasts = (end - start) / 1e9
+    return f"{analysis.path}: --between begins {between[0]:g} s after its first packet, but it lasts {lasts:.3g} s"
 
 
 def _span(analysis: Analysis, between: tuple[float, float] | None) -> tuple[int, int] | None:

@@ -95,9 +95,14 @@ def test_between_accounts_for_that_time_only():
 
 
 def test_a_time_without_the_flow_says_so():
-    result = run(str(SAMPLES / "timeouts.pcap.gz"), "--between", "1000s", "2000s")
+    one, other = str(SAMPLES / "timeouts.pcap.gz"), str(SAMPLES / "slow-reader.pcap.gz")
+    result = run(one, "--between", "1000s", "2000s")
+    assert result.exit_code == 2
+    assert "timeouts.pcap.gz: --between begins 1000 s after its first packet, but it lasts" in result.output
+    result = run(one, other, "--between", "1000s", "2000s")
     assert result.exit_code == 0
-    assert "unknown" in result.output
+    assert ["--between begins" in line for line in result.output.splitlines()][:2] == [True, True]
+    assert 2 == result.output.count("unknown")
 
 
 def test_many_captures_are_a_table_sorted_by_cost():
