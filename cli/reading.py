@@ -69,7 +69,7 @@ def read_between(capture: str, source: Source, choose: Callable[[Analysis], Sequ
 def read_connection(capture: str, source: Source, frame: int) -> Analysis:
     """Analyse a capture, with the segments of the frame's connection; with none where it is no TCP segment.
 
-    A file is read twice, as by `read_between`.
+    A file is read twice, as by `read_between`; one that has another frame there the second time is kept whole.
     """
     if not can_be_read_again(capture, source):
         return read(capture, source, segments=True)
@@ -77,10 +77,13 @@ def read_connection(capture: str, source: Source, frame: int) -> Analysis:
     found: list[pl.DataFrame] = []
     analysis = read(capture, plain, segments=lambda piece: found.append(_framed(piece, frame)))
     analysis = analysis.with_segments(found)
-    if not analysis.segments.is_empty():
+    named = analysis.segments
+    if not named.is_empty():
         from tcpfit.analysis import both_ways
 
-        analysis = _read_those(capture, plain, both_ways(analysis.segments))
+        analysis = _read_those(capture, plain, both_ways(named))
+        if not _framed(analysis.segments, frame).equals(named):
+            return read(capture, source, segments=True)
     return under(source.key, analysis)
 
 

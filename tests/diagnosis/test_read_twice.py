@@ -9,11 +9,13 @@ import captures
 import polars as pl
 import pytest
 from captures import Transfer
+from tcpfit.cli import reading
 from tcpfit.cli.options import Source
 from tcpfit.cli.reading import read, read_between, read_connection
 from test_cli import tcpfit
 
 from tcpfit.analysis import both_ways
+from tcpfit.report.explanation import explain
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
 WEB = SAMPLES / "short-web.pcap.gz"
@@ -126,6 +128,19 @@ def test_a_file_that_grows_has_the_segments_of_the_flows_that_it_has_then(tmp_pa
     (row,) = found.select(found.largest()[:1]).flows.to_dicts()
     assert 40001 == row["src_port"]
     assert found.segments.filter(pl.col("src_port") == 40001)["payload"].sum() >= row["unique_bytes"]
+
+
+def test_a_file_replaced_between_its_readings_is_explained_as_it_is_then(tmp_path, monkeypatch):
+    path, again = tmp_path / "replaced.pcap", reading._read_those
+    path.write_bytes(captures.pcap(Transfer(segments=20).run()))
+
+    def replaced(*arguments):
+        path.write_bytes(captures.pcap(Transfer(segments=90, sport=40001).run()))
+        return again(*arguments)
+
+    monkeypatch.setattr(reading, "_read_those", replaced)
+    segment = explain(read_connection(str(path), Source(), 5), 5)["segment"]
+    assert 40001 in (segment["src_port"], segment["dst_port"])
 
 
 def test_what_another_program_dissects_is_read_once():
