@@ -147,7 +147,8 @@ def _summary(summary: Summary, output: Path) -> int:
     """Say what was done; give back the exit status."""
     from tcpfit.report.words import plural
 
-    said = [f"{summary.analysed} analysed", f"{summary.unchanged} known already"]
+    known = summary.unchanged - summary.failed_before  # those are among the failures
+    said = [f"{summary.analysed} analysed", f"{known} known already"]
     said += ["1 copy" if summary.copies == 1 else f"{summary.copies} copies"] if summary.copies else []
     said += [f"{summary.dropped} dropped"] if summary.dropped else []
     kinds = Counter(failure.status for failure in summary.failures)

@@ -83,12 +83,13 @@ class Failure:
 
 @dataclass
 class Summary:
-    """What a run did. `captures` counts contents: copies are one."""
+    """What a run did. `captures` counts contents: copies are one; `failed_before` of those that are unchanged."""
 
     captures: int = 0
     copies: int = 0
     analysed: int = 0
     unchanged: int = 0
+    failed_before: int = 0
     dropped: int = 0
     failures: list[Failure] = field(default_factory=list)
     interrupted: bool = False
@@ -329,8 +330,7 @@ class _Run:
         if not self.force and row is not None and row["status"] not in FOR_NOW:
             entry.status, entry.weight = row["status"], weight(row)
             self.reasons[capture] = row["reason"]
-            self.summary.unchanged += 1
-            self._settled(entry)
+            self._known(entry)
             return
         shares = min(-(-size // self.shard_over), MOST_SHARES) if self.shard_over else 1
         paths = self._results(capture, max(shares, 1))
@@ -340,8 +340,7 @@ class _Run:
             assert whole is not None
             entry.status, entry.weight, entry.results = whole["status"], weight(whole), [str(path) for path in paths]
             self.reasons[capture] = whole.get("reason") or ""
-            self.summary.unchanged += 1
-            self._settled(entry)
+            self._known(entry)
             return
         self.files[capture] = files
         self.shares[capture] = len(paths)
@@ -383,6 +382,12 @@ class _Run:
         result.write(result.pack(failed), path)
         entry.status, entry.weight, entry.results = status, weight(failed.capture), [str(path)]
         self.reasons[entry.capture] = reason
+        self._settled(entry)
+
+    def _known(self, entry: Entry) -> None:
+        """A capture has a result, if only that it cannot be read."""
+        self.summary.unchanged += 1
+        self.summary.failed_before += entry.status != "analysed"
         self._settled(entry)
 
     def _settled(self, entry: Entry) -> None:
