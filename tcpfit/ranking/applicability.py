@@ -122,7 +122,7 @@ def loss_limited(facts: Facts) -> str | None:
             f"congestion marks beside {_count(facts.whole_loss_events, 'loss event')}"
         )
     if facts.loss_events == 0:
-        return f"no loss event in {facts.rounds:.0f} steady rounds: losses did not bound the rate"
+        return f"no loss event in {_count(facts.rounds, 'steady round')}: losses did not bound the rate"
     if facts.limited_share > MOSTLY_LIMITED:
         return f"{facts.limited_share:.0%} of the steady rounds were at the window limit: losses hardly mattered"
     return _idle(facts) or _fills_the_bottleneck(facts)

@@ -106,9 +106,11 @@ def course(capture: Any, flow: int, *, bin_s: float | None = None, losses: str =
     rtt, rto = float(value["rtt"][0]), float(value["rto"][0])
     lost = cut.sums[:, SUMS.index("losses")]
     if len(cut.owner) < BLOCKS or not (lost > 0).any() or not math.isfinite(rtt * rto):
+        segments = "1 segment" if lost.sum() == 1 else f"{lost.sum():.0f} segments"
+        found_in = "1 block" if len(cut.owner) == 1 else f"{len(cut.owner)} blocks"
         raise InvalidParameter(
-            f"flow {flow} of {capture.path} lost {lost.sum():.0f} segments in {len(cut.owner)} blocks of the steady "
-            f"part; a loss rate that changes needs {BLOCKS} blocks of 4 loss events, and a known RTT and timeout."
+            f"flow {flow} of {capture.path} lost {segments} in {found_in} of the steady part; a loss rate that changes "
+            f"needs {BLOCKS} blocks of 4 loss events, and a known RTT and timeout."
         )
     inside = np.flatnonzero(part.inside)
     starts = evidence.rounds.floats("start_ns")[inside]

@@ -80,10 +80,11 @@ def verdict(
         return _none(candidates, predicted)
     best = fit[0]
     if blocks < ENOUGH:
+        whole = blocks if events >= per_block else 0
         return Verdict(
             "insufficient",
             [],
-            f"The steady part has {_events(events)}, enough for {blocks if events >= per_block else 0} blocks of "
+            f"The steady part has {_events(events)}, enough for {whole} block{'' if whole == 1 else 's'} of "
             f"{per_block}; a comparison needs {ENOUGH}. Nearest is {best.name}, {_off(best)}.",
         )
     if _misses(best):

@@ -60,6 +60,7 @@ def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
         ("cubic-growth", GOOD._replace(family="bbr", decrease=0.95), "kept 0.95 of its size at losses, as BBR does"),
         ("no-fast-recovery", GOOD, "kept 0.50 of its size at losses, where Tahoe"),
         ("loss-limited", GOOD._replace(loss_events=0), "no loss event in 500 steady rounds"),
+        ("loss-limited", GOOD._replace(loss_events=0, rounds=1), "no loss event in 1 steady round:"),
         (
             "loss-limited",
             GOOD._replace(marks=22, whole_loss_events=8),

@@ -40,3 +40,11 @@ def test_models_that_the_blocks_tell_apart_are_not_said_to_predict_them_equally_
     assert state == found.state
     assert found.text.startswith(begins)
     assert ["a", *(c.name for c in others if c.as_good)] == found.models
+
+
+@pytest.mark.parametrize(
+    ("blocks", "events", "said"),
+    [(1, 7.0, "7 events, enough for 1 block of 4;"), (2, 8.0, "8 events, enough for 2 blocks of 4;")],
+)
+def test_blocks_that_are_too_few_are_counted(blocks: int, events: float, said: str) -> None:
+    assert said in verdict([candidate("a")], blocks, events, 200.0, 0.04).text
