@@ -45,7 +45,7 @@ FACT_MEANINGS = {
     "bytes": ("bytes", "of all packets, on the wire"),
     "start_time": ("s", "time of the first packet, since the epoch"),
     "duration_s": ("s", "first packet to last"),
-    "skipped": ("", "packets that were not analysed, by reason"),
+    "skipped": ("", "packets that show no TCP segment, by reason; what a filter leaves out is not among them"),
     "capture_loss_rate": ("", "share of the data that the capture missed"),
     "capture_loss_low": ("", "lower end of its 95 % interval"),
     "capture_loss_high": ("", "upper end"),
