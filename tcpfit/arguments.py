@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tcpfit.exceptions import InvalidParameter
@@ -83,9 +83,13 @@ def text(name: str, value: Any) -> str:
 
 def several(name: str, value: Any, of: str) -> list[Any]:
     """A list, or anything else that holds some; a text or one thing alone is none."""
+    return list(_held(name, value, of))
+
+
+def _held(name: str, value: Any, of: str) -> Iterable[Any]:
     if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
         raise InvalidParameter(f"{name} must be a list of {of}, got {shown(value)}")
-    return list(value)
+    return value
 
 
 def texts(name: str, value: Any, of: str = "names") -> list[str]:
@@ -117,11 +121,11 @@ def analysis(value: Any, name: str = "the capture") -> Any:
     return value
 
 
-def analyses(value: Any, name: str = "the captures") -> list[Any]:
-    """Some of them."""
+def analyses(value: Any, name: str = "the captures") -> Iterator[Any]:
+    """Some of them, each looked at when it is its turn: they may be made one after the other."""
     if is_analysis(value):
         raise InvalidParameter(f"{name} must be a list of Analysis, got one alone; write [analysis]")
-    return [analysis(each, f"each of {name}") for each in several(name, value, "Analysis")]
+    return (analysis(each, f"each of {name}") for each in _held(name, value, "Analysis"))
 
 
 def is_analysis(value: Any) -> bool:

@@ -21,6 +21,7 @@ from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import BohacekDynamics, BohacekSack, Catnip, Cubic, Hysteresis, Mathis, PFTKFull, get
 from tcpfit.parameters import displacement
 from tcpfit.ranking import across
+from tcpfit.report import figures
 from tcpfit.report.explanation import explain
 from tcpfit.segment_file import SegmentFile
 
@@ -52,6 +53,7 @@ FLOWS: list[Case] = [
     (lambda a: a.whole.plot("rtt", a.whole), f"{NO_FLOW}an Analysis"),
     (lambda a: a.whole.plot("rtt", -1), "has no flow -1; its only flow is 0"),
     (lambda a: a.whole.plot("rtt", 2**70), "has no flow 1180591620717411303424; its only flow is 0"),
+    (lambda a: figures.draw([a.whole], "rtt"), "the capture must be an Analysis"),
     (lambda a: a.whole.plot(["rtt"]), "['rtt'] is no kind of figure; the kinds are time-sequence"),
     (lambda a: a.whole.plot("rtt", theme=["dark"]), "theme must be one of light, dark, got ['dark']"),
     (lambda a: tcpfit.course(a.whole, "0"), f"{NO_FLOW}'0'"),
@@ -339,6 +341,21 @@ def test_a_data_set_is_asked_for_what_it_has(tmp_path: Path) -> None:
         with pytest.raises(InvalidParameter) as caught:
             call()
         assert sentence in str(caught.value)
+
+
+def test_captures_are_taken_one_at_a_time(a: SimpleNamespace) -> None:
+    """They may be many, each made when the one before is done with."""
+    begun: list[str] = []
+
+    def made(name: str) -> SimpleNamespace:
+        begun.append(name)
+        return a.whole
+
+    for take in (tcpfit.rank, tcpfit.transfers):
+        with pytest.raises(InvalidParameter, match="each of the captures must be an Analysis"):
+            take(each if each else made("x") for each in (0, 5, 0))
+        assert ["x"] == begun
+        begun.clear()
 
 
 def test_what_makes_sense_is_taken_as_before(a: SimpleNamespace) -> None:

@@ -46,6 +46,7 @@ def draw(analysis: Analysis, kind: str, flow: int | None = None, *, theme: str =
     Raises InvalidParameter for a kind, flow or theme that there is not, `NothingToDraw` where the flow has nothing of
     the kind.
     """
+    arguments.analysis(analysis)
     if not isinstance(kind, str) or kind not in KINDS:
         raise InvalidParameter(f"{kind!r} is no kind of figure; the kinds are {', '.join(KINDS)}")
     if flow is not None:
