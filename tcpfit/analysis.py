@@ -438,13 +438,24 @@ class AtomicFile:
                 return
             except OSError as failed:
                 error = failed
+        if isinstance(error, pl.exceptions.ComputeError):
+            error = unwritten(error, self.target)
         self._partial.unlink(missing_ok=True)
         # what is told names the file that was asked for
         if isinstance(error, OSError):
             raise OSError(error.errno, error.strerror or str(error), str(self.target)) from error
-        if isinstance(error, pl.exceptions.ComputeError):
-            text = " ".join(str(error).split())
-            raise OSError(errno.EIO, f"cannot be written ({text})", str(self.target)) from error
+
+
+def unwritten(error: pl.exceptions.ComputeError, path: Path) -> OSError:
+    """What the system said when polars could not write to a path, asked while the partial file is still there: of a
+    full disk polars says now one thing and now another."""
+    try:
+        full = os.statvfs(path.parent).f_bavail == 0
+    except OSError:
+        full = False
+    if full or os.strerror(errno.ENOSPC) in str(error):
+        return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
+    return OSError(errno.EIO, f"cannot be written ({' '.join(str(error).split())})", str(path))
 
 
 def both_ways(rows: pl.DataFrame) -> pl.DataFrame:

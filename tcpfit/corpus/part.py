@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from tcpfit.analysis import unwritten
 from tcpfit.corpus import result
 from tcpfit.corpus.settings import LAYOUT
 from tcpfit.corpus.table import TABLES, schema_of
@@ -99,8 +100,9 @@ def _file(frame: pl.DataFrame, folder: Path, name: str) -> str:
         final = f"{name}-{digest}.parquet"
         partial.replace(folder / final)
     except BaseException as error:
+        told = unwritten(error, partial) if isinstance(error, pl.exceptions.ComputeError) else None
         partial.unlink(missing_ok=True)
-        if isinstance(error, pl.exceptions.PolarsError):  # which hides that the disk is full
-            raise OSError(f"{folder}: {error}") from error
+        if told is not None:
+            raise told from error
         raise
     return final
