@@ -288,6 +288,13 @@ def test_text_of_a_flow_is_what_python_would_write(analysis):
     assert [contract.dumps(flow) for flow in contract.flow_facts(analysis)] == texts
 
 
+def test_items_of_a_flow_stay_in_their_order():
+    items = pl.DataFrame({"flow": [1, 3, 1, 1], "item": ["b", "d", "a", "c"]}, schema_overrides={"flow": pl.UInt32})
+    flows = pl.DataFrame({"flow": [3, 2, 1]}, schema={"flow": pl.UInt32})
+    assert ["[d]", "[]", "[b, a, c]"] == contract._listed(items, flows).to_list()
+    assert ["{}", "{}", "{}"] == contract._listed(items.clear(), flows, "{}").to_list()
+
+
 def timeouts(backoffs: list[int]) -> pl.DataFrame:
     schema = polars_schema("events")
     rows = [

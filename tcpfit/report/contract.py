@@ -26,7 +26,7 @@ from tcpfit.parameters.table import NAME
 from tcpfit.ranking.short import alone
 from tcpfit.ranking.table import BASELINES, TEXTS
 from tcpfit.report.encoding import dumps as dumps
-from tcpfit.report.encoding import nan_as_null, objects
+from tcpfit.report.encoding import joined, nan_as_null, objects, texts
 from tcpfit.schema import SCHEMA_VERSION, WITHOUT_DATA
 
 if TYPE_CHECKING:
@@ -253,22 +253,21 @@ def _flow_texts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -
     flows = ordered(analysis)
     numbers = flows["flow"].to_list()
     plain = {key: objects(table) for key, table in groups(analysis, flows).items()}
-    models = _models(analysis)
+    models, baselines = _models(analysis, flows)
     diagnoses = of_spans(flows, of(spans, flows))
-    silent = _stalls(of(stalls, flows), flows)
     table = identity(flows).with_columns(
         **{key: plain[key] for key in ("vantage", "handshake", "congestion_control", "counts")},
         count_ranges=_ranges(flows),
         parameters=_parameters(analysis, flows),
         observed=plain["observed"],
-        models=pl.Series([f"[{', '.join(models[number, False])}]" for number in numbers], dtype=pl.String),
-        baselines=pl.Series([f"[{', '.join(models[number, True])}]" for number in numbers], dtype=pl.String),
+        models=models,
+        baselines=baselines,
         verdict=objects(of_flow(flows, analysis.verdicts).select(VERDICT)),
         diagnosis=pl.Series([dumps(diagnosis_facts(diagnoses[number])) for number in numbers], dtype=pl.String),
-        stalls=pl.Series([f"[{', '.join(silent[number])}]" for number in numbers], dtype=pl.String),
+        stalls=_stalls(of(stalls, flows), flows),
     )
-    for part in table.iter_slices(TEXTS_AT_A_TIME):
-        yield from objects(part, NESTED).to_list()
+    for part in texts(table, NESTED).iter_slices(TEXTS_AT_A_TIME):
+        yield from joined(part).to_list()
 
 
 def rows(table: pl.DataFrame) -> list[dict[str, Any]]:
@@ -326,11 +325,11 @@ def _ranges(flows: pl.DataFrame) -> pl.Series:
     return flows.select(pl.format("{{{}}}", pl.concat_str(items, separator=", ", ignore_nulls=True))).to_series()
 
 
-def _stalls(stalls: pl.DataFrame, flows: pl.DataFrame) -> dict[int, list[str]]:
-    """The stalls of each flow in order of time: objects."""
+def _stalls(stalls: pl.DataFrame, flows: pl.DataFrame) -> pl.Series:
+    """The stalls of each flow in order of time: a list of objects."""
     table = stalls.join(flows.select("flow", "first_ns"), on="flow", how="left", maintain_order="left")
     frames = (pl.col(name).cast(pl.String).fill_null("null") for name in ("before", "after"))
-    texts = objects(
+    items = objects(
         table.select(
             _seconds(table["start_ns"] - table["first_ns"]).alias("start_s"),
             *("length_s", "cause", "detail", "outstanding_bytes"),
@@ -338,10 +337,14 @@ def _stalls(stalls: pl.DataFrame, flows: pl.DataFrame) -> dict[int, list[str]]:
         ),
         ("frames",),
     )
-    found: dict[int, list[str]] = defaultdict(list)
-    for flow, text in zip(table["flow"].to_list(), texts.to_list(), strict=True):
-        found[flow].append(text)
-    return found
+    return _listed(table.select("flow", item=items), flows)
+
+
+def _listed(items: pl.DataFrame, flows: pl.DataFrame, brackets: str = "[]") -> pl.Series:
+    """The items of each flow, columns flow and item, in their order and in brackets."""
+    found = items.group_by("flow", maintain_order=True).agg("item")
+    found = found.select("flow", item=brackets[0] + pl.col("item").list.join(", ") + brackets[1])
+    return of_flow(flows, found)["item"].fill_null(brackets)
 
 
 def _parameters(analysis: Analysis, flows: pl.DataFrame) -> pl.Series:
@@ -351,19 +354,15 @@ def _parameters(analysis: Analysis, flows: pl.DataFrame) -> pl.Series:
     table = flows.select("flow").join(names, how="cross")
     table = table.join(estimates, on=["flow", "name"], how="left", maintain_order="left")
     values = objects(table.select("value", "low", "high", pl.col("n").fill_null(0)))
-    items = table.select("flow", item='"' + pl.col("name").cast(pl.String) + '": ' + values)
-    found = items.group_by("flow", maintain_order=True).agg(
-        pl.format("{{{}}}", pl.col("item").str.join(", ")).alias("item")
-    )
-    return found["item"]
+    return _listed(table.select("flow", item='"' + pl.col("name").cast(pl.String) + '": ' + values), flows, "{}")
 
 
-def _models(analysis: Analysis) -> dict[tuple[int, bool], list[str]]:
-    """The texts of each flow's models (False) and of its baselines (True): objects.
+def _models(analysis: Analysis, flows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+    """Each flow's models and its baselines: a list of objects each.
 
     The best rank comes first and unranked ones last: those of a rate, then those of a short flow's time.
     """
-    ranked = analysis.ranking.sort(["flow", "rank", "model"], nulls_last=True)
+    ranked, keys = analysis.ranking, ("flow", "rank", "model")
     says = pl.col("predicted_s").is_finite()
     times = (
         alone(analysis)
@@ -377,10 +376,11 @@ def _models(analysis: Analysis) -> dict[tuple[int, bool], list[str]]:
             reasons=pl.when(says).then(pl.lit([OF_TRANSFERS])).otherwise(pl.lit([NO_TIME])),
         )
     )
-    table = pl.concat([ranked.select("flow", "model", *MODEL), times], how="diagonal")
-    baseline = table["model"].is_in(list(BASELINES))
-    texts = objects(table.select(pl.col("model").alias("name"), *MODEL))
-    models: dict[tuple[int, bool], list[str]] = defaultdict(list)
-    for flow, kind, text in zip(table["flow"].to_list(), baseline.to_list(), texts.to_list(), strict=True):
-        models[flow, kind].append(text)
-    return models
+    items = [
+        table.select(*keys, item=objects(table.select(pl.col("model").alias("name"), *MODEL)))
+        for table in (ranked, pl.concat([ranked.clear(), times], how="diagonal"))
+    ]
+    table = pl.concat([items[0].sort(keys, nulls_last=True), items[1]])
+    baseline = pl.col("model").is_in(list(BASELINES))
+    of_rate, beside = (_listed(table.filter(kind).select("flow", "item"), flows) for kind in (~baseline, baseline))
+    return of_rate, beside

@@ -37,13 +37,20 @@ def objects(table: pl.DataFrame, encoded: Collection[str] = ()) -> pl.Series:
 
     Columns named in `encoded` are JSON already.
     """
+    return joined(texts(table, encoded))
+
+
+def texts(table: pl.DataFrame, encoded: Collection[str] = ()) -> pl.DataFrame:
+    """The table with every value as JSON; columns named in `encoded` are that already."""
+    return pl.DataFrame({c.name: c if c.name in encoded else _texts(c) for c in table.iter_columns()})
+
+
+def joined(texts: pl.DataFrame) -> pl.Series:
+    """Each row of a table of JSON as the text of an object."""
     pieces: list[pl.Expr] = []
-    for number, column in enumerate(table.iter_columns()):
-        pieces += [
-            pl.lit((", " if number else "{") + dumps(column.name) + ": "),
-            pl.lit(column if column.name in encoded else _texts(column)),
-        ]
-    return table.select(pl.concat_str(*pieces, pl.lit("}")).alias("object")).to_series()
+    for number, name in enumerate(texts.columns):
+        pieces += [pl.lit((", " if number else "{") + dumps(name) + ": "), pl.col(name)]
+    return texts.select(pl.concat_str(*pieces, pl.lit("}")).alias("object")).to_series()
 
 
 def _texts(column: pl.Series) -> pl.Series:
@@ -78,7 +85,7 @@ def _lists(lists: pl.Series) -> pl.Series:
     inner: pl.DataType = lists.dtype.inner  # type: ignore[attr-defined]
     items, texts = lists.explode(), lists.cast(pl.List(pl.String))
     plain = items.count() == lists.list.len().sum()  # none is null
-    plain &= inner.is_integer() or (inner == pl.String and not items.str.contains(ESCAPED).any())
+    plain &= inner.is_integer() or (inner == pl.String and not items.unique().str.contains(ESCAPED).any())
     if plain:
         mark = "" if inner.is_integer() else '"'
         some = f"[{mark}" + pl.all().list.join(f"{mark}, {mark}") + f"{mark}]"
