@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ from tcpfit.ranking.prediction import missing, predict, spread
 from tcpfit.ranking.steady import Steady, steady
 from tcpfit.ranking.table import BASELINES, RANKING, TEXTS, VERDICTS
 from tcpfit.ranking.variants import fitted_parameter, named_models
-from tcpfit.ranking.verdict import Candidate, verdict
+from tcpfit.ranking.verdict import Candidate, too_little, verdict
 from tcpfit.schema import check_table, check_tables
 
 
@@ -304,11 +304,18 @@ def _tables(
         pl.when(pl.col("rank") > 0).then(pl.col("rank")),
         *(pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in of_fits),
     )
-    said = judged["reasons"].to_list()
-    reasons = [said[i] for i in row[models[order]].tolist()]
-    candidates = ranking.filter("is_model").select(CANDIDATE.values())
+    of_models = ranking.filter("is_model").select(CANDIDATE.values())
+    said, row = judged["reasons"].to_list(), row[models[order]].reshape(flows, int(models.sum()))
+
+    def candidates(of: Ints) -> list[list[Candidate]]:
+        """The models of each of these flows, best first."""
+        size, reasons = row.shape[1], [said[i] for i in row[of].ravel().tolist()]
+        some = of_models[(of[:, None] * size + np.arange(size)).ravel()]
+        every = list(map(Candidate, *(column.to_list() for column in some), reasons))
+        return [every[i * size : (i + 1) * size] for i in range(len(of))]
+
     baseline = of_fits["score"][:, [fit.name for fit in fits].index("mean-of-blocks")]
-    verdicts = _verdicts(evidence, cut, total, candidates, reasons, baseline, per_block)
+    verdicts = _verdicts(evidence, cut, total, (usable & models).any(axis=1), candidates, baseline, per_block)
     schema = pl.Schema({c.name: c.dtype for c in RANKING})
     return ranking.select(schema.names()).cast(schema), verdicts
 
@@ -346,19 +353,21 @@ def _verdicts(
     evidence: Evidence,
     cut: Blocks,
     total: Floats,
-    candidates: pl.DataFrame,
-    reasons: list[list[str]],
+    applies: NDArray[np.bool_],
+    candidates: Callable[[Ints], list[list[Candidate]]],
     baseline: Floats,
     per_block: int,
 ) -> pl.DataFrame:
-    """The verdict on every flow; each has as many rows of candidates, best first, each with its reasons."""
-    of_all = list(map(Candidate, *(column.to_list() for column in candidates), reasons))
-    size = len(of_all) // max(len(evidence), 1)
+    """The verdict on every flow; candidates, of which `applies` says where there are, are made where it needs them."""
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
     rounds, score, missed = total[:, SUMS.index("rounds")].tolist(), _known(baseline), capture_loss(evidence).tolist()
+    without = list(map(too_little, applies.tolist(), rounds, missed))
+    asked = iter(candidates(np.flatnonzero([each is None for each in without])))
     judged = [
-        verdict(of_all[i * size : (i + 1) * size], *of_flow, per_block)
-        for i, of_flow in enumerate(zip(cut.count().tolist(), events.tolist(), rounds, score, missed, strict=True))
+        verdict(next(asked), *of_flow, per_block) if known is None else known
+        for known, of_flow in zip(
+            without, zip(cut.count().tolist(), events.tolist(), rounds, score, missed, strict=True), strict=True
+        )
     ]
     schema = pl.Schema({c.name: c.dtype for c in VERDICTS})
     columns = {name: [getattr(each, name) for each in judged] for name in ("state", "models", "text")}
@@ -456,10 +465,6 @@ def _facts(
         "whole_loss_events": np.nan_to_num(evidence.column("loss_events")),
         "marks": evidence.count(evidence.mark_responses),
     }
-    names = "sack", "family", *columns
-    sack, families_ = evidence.flows["sack_permitted"].to_list(), family["family"].cast(pl.String).to_list()
-    lists = [column if isinstance(column, list) else column.tolist() for column in columns.values()]
-    return [
-        applicability.Facts(**dict(zip(names, of_flow, strict=True)))
-        for of_flow in zip(sack, families_, *lists, strict=True)
-    ]
+    lists = {name: column if isinstance(column, list) else column.tolist() for name, column in columns.items()}
+    lists |= {"sack": evidence.flows["sack_permitted"].to_list(), "family": family["family"].cast(pl.String).to_list()}
+    return list(map(applicability.Facts, *(lists[name] for name in applicability.Facts._fields)))

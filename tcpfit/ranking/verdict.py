@@ -64,18 +64,11 @@ def verdict(
 ) -> Verdict:
     """Judge a flow from its ranked models, its numbers of blocks, events and steady rounds, the score of the mean of
     the other blocks, the share of its data segments that the capture missed, and the fewest events of a block."""
-    if missed > CAPTURE_LOSS:
-        return Verdict(
-            "insufficient",
-            [],
-            f"The capture missed {100 * missed:.1f} % of the flow's data segments. Above {100 * CAPTURE_LOSS:.0f} % "
-            "it does not show well enough which losses the sender felt, and no verdict rests on them.",
-        )
     predicted = [c for c in candidates if c.log_ratio is not None]
     fit = [c for c in predicted if c.applicable]
-    if not fit and rounds < ROUNDS:
-        steady = f"{rounds:.0f} steady round{'' if rounds == 1 else 's'}"
-        return Verdict("insufficient", [], f"The flow has {steady}; what bounds a rate shows in {ROUNDS} or more.")
+    told = too_little(bool(fit), rounds, missed)
+    if told is not None:
+        return told
     if not fit:
         return _none(candidates, predicted)
     best = fit[0]
@@ -108,6 +101,21 @@ def verdict(
         [c.name for c in equals],
         f"{_equals(best, equals, blocks)}; {best.name} is {_off(best)}{beside}{_weak(best)}.",
     )
+
+
+def too_little(applies: bool, rounds: float, missed: float) -> Verdict | None:
+    """The verdict on a flow that shows too little, whatever the models say; `applies`: one of them applies."""
+    if missed > CAPTURE_LOSS:
+        return Verdict(
+            "insufficient",
+            [],
+            f"The capture missed {100 * missed:.1f} % of the flow's data segments. Above {100 * CAPTURE_LOSS:.0f} % "
+            "it does not show well enough which losses the sender felt, and no verdict rests on them.",
+        )
+    if not applies and rounds < ROUNDS:
+        steady = f"{rounds:.0f} steady round{'' if rounds == 1 else 's'}"
+        return Verdict("insufficient", [], f"The flow has {steady}; what bounds a rate shows in {ROUNDS} or more.")
+    return None
 
 
 def _equals(best: Candidate, equals: Sequence[Candidate], blocks: int) -> str:

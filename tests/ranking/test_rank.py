@@ -164,6 +164,14 @@ def test_flows_are_ranked_independently_and_reproducibly() -> None:
         assert alone[1].equals(both[1].filter(pl.col("flow") == i))
 
 
+def test_verdicts_beside_flows_that_show_too_little() -> None:
+    parts = [Sender(0.01, flow=flow).run(rounds) for flow, rounds in enumerate((4, 700, 4, 4, 700, 4))]
+    every = rank(*together(parts), estimate(*together(parts)))[1]
+    steady = [text.startswith("The flow has") for text in every["text"]]
+    assert [True, False, True, True, False, True] == steady
+    assert pl.concat([rank(*part, estimate(*part))[1] for part in parts]).equals(every)
+
+
 def test_nothing_to_rank() -> None:
     empty = tables([], [], [])
     ranking, verdicts = rank(*empty, estimate(*empty))
