@@ -140,10 +140,11 @@ def count_factors(count: Floats) -> tuple[Floats, Floats]:
 
     The low end is the Jeffreys one (shape n + 1/2), the high end the exact one (n + 1).
     """
+    count, place = np.unique(count, return_inverse=True)  # most flows have no event, and few flows many
     some = count > 0
     base = np.where(some, count, 1.0)
     low = np.where(some, special.gammaincinv(base + 0.5, 0.025) / base, 0.0)
-    return low, special.gammaincinv(np.where(some, count, 0.0) + 1.0, 0.975) / base
+    return low[place], (special.gammaincinv(np.where(some, count, 0.0) + 1.0, 0.975) / base)[place]
 
 
 def binomial_interval(hits: Floats, trials: Floats) -> tuple[Floats, Floats]:

@@ -18,6 +18,12 @@ def test_ends_of_a_count_of_ten() -> None:
     assert [36.781 / 2 / 10, 3.689] == pytest.approx(high.tolist(), abs=5e-4)
 
 
+def test_ends_of_counts_in_any_order_and_more_than_once() -> None:
+    counts = [3.0, 0.0, 2.5, 3.0, 0.0, 1e6, 2.5]
+    alone = [[float(end[0]) for end in intervals.count_factors(np.array([count]))] for count in counts]
+    assert alone == np.array(intervals.count_factors(np.array(counts))).T.tolist()
+
+
 def test_binomial_interval_of_two_in_ten() -> None:
     """Clopper and Pearson: 2 of 10 gives 0.0252 to 0.5561; 0 of 10 ends at 0.3085; no trial gives nothing."""
     low, high = intervals.binomial_interval(np.array([2.0, 0.0, 0.0]), np.array([10.0, 10.0, 0.0]))
