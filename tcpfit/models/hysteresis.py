@@ -37,7 +37,7 @@ doi:10.1109/MASCOT.2004.1348194.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
@@ -64,6 +64,7 @@ from tcpfit.models.transfer_time import (
 )
 
 Rows: TypeAlias = NDArray[np.intp]
+State: TypeAlias = tuple[float, Array, Array]  # window, times and their probabilities
 Seen: TypeAlias = tuple[Rows, Array, Array, Array, Array]
 
 STATES = 40  # cycles since a timeout that are told apart: (2 gamma)^-40 is 1e-19 for b = 2, and 1e-12 at most
@@ -317,58 +318,72 @@ def toss(
     return total[0], w1[0]
 
 
-def draw_losses(N: float, path: Path, w1: Array, generator: np.random.Generator) -> Array:
-    """An extension: times (s) of one flow where the segments up to each loss are drawn too, not their mean (3).
+def draw_losses(N: Array, path: Path, w1: Array, generators: Sequence[np.random.Generator]) -> Array:
+    """An extension: times (s) where the segments up to each loss are drawn too, not their mean (3).
 
     Each segment is lost with p on its own; the lost one belongs to the round that ends the cycle, as in Cardwell's (5),
-    and is sent again in the next; a transfer ends when all is sent, in the cycle without a loss.
+    and is sent again in the next; a transfer ends when all is sent, in the cycle without a loss. A row a flow, drawn by
+    a generator of its own, and a column a draw; w1: the window of each.
     """
-    draws = w1.size
-    p, RTT, T0, Wmax, gamma = (float(x[0]) for x in (path.p, path.RTT, path.T0, path.Wmax, path.gamma))
-    left, w1, total = np.full(draws, float(np.ceil(N))), w1.astype(np.float64), np.zeros(draws)
-    timed_out = timeout_duration(np.asarray([p]), np.asarray([T0]))[0]
-    going = np.arange(draws)
-    while going.size:
-        d, w = left[going], w1[going]
-        before = generator.geometric(p, going.size) - 1.0 if p > 0 else np.full(going.size, np.inf)
+    flows = len(N)
+    left, w1, total = np.broadcast_to(np.ceil(N)[:, None], w1.shape).copy(), w1.astype(np.float64), np.zeros(w1.shape)
+    timed_out = timeout_duration(path.p, path.T0)
+    going = np.ones(w1.shape, np.bool_)
+    while going.any():
+        row, number = np.nonzero(going)[0], going.sum(axis=1).tolist()
+        own, d, w = path[row], left[going], w1[going]
+        segments = [
+            generators[i].geometric(p, number[i]) - 1.0 if p > 0 else np.full(number[i], np.inf)
+            for i, p in enumerate(path.p.tolist())
+        ]
+        before = np.concatenate(segments)
         ends = before >= d
         sent = np.where(ends, d, before + 1)
-        one = np.ones_like(sent)
-        total[going] += slow_start_time(sent, w, gamma * one, Wmax * one, RTT * one, path.whole_rounds)
-        total[going] += float(path.delayed_ack[0]) * (w == 1)
-        window = np.minimum(window_after_slow_start(sent, w, gamma * one), Wmax)
-        timeout = generator.random(going.size) <= timeout_probability(p * one, window)
-        total[going] += np.where(ends, 0.0, np.where(timeout, timed_out, RTT))
+        total[going] += slow_start_time(sent, w, own.gamma, own.Wmax, own.RTT, path.whole_rounds)
+        total[going] += own.delayed_ack * (w == 1)
+        window = np.minimum(window_after_slow_start(sent, w, own.gamma), own.Wmax)
+        coins = np.concatenate([generators[i].random(number[i]) for i in range(flows)])
+        timeout = coins <= timeout_probability(own.p, window)
+        total[going] += np.where(ends, 0.0, np.where(timeout, timed_out[row], own.RTT))
         w1[going] = np.where(timeout, 1.0, np.maximum(window / 2, 1.0))
         left[going] = d - before
-        going = going[~ends]
+        going[going] = ~ends
     return total
 
 
-def distribution(N: float, path: Path, w1: float, stop: float = 1.0, atoms: int = 4096) -> tuple[Array, Array]:
-    """Transfer times (s), rising, and their probabilities, of one flow.
+def distributions(N: Array, path: Path, w1: Array, stop: float = 1.0, atoms: int = 4096) -> list[tuple[Array, Array]]:
+    """Transfer times (s), rising, and their probabilities, of each flow.
 
     Exact while no more than `atoms` times end in one state; then times are gathered in that many equal intervals, each
     at its mean, which keeps the mean exactly and moves no time by more than an interval a cycle.
     """
-    states = [(min(w1, float(path.Wmax[0])), np.zeros(1), np.ones(1))]
-    d = np.asarray([float(N)])
-    while d[0] >= stop:
-        E_d, p_ss = sent_in_cycle(path.p, d)
-        now = cycle(path, E_d, p_ss, np.asarray([[state[0] for state in states]]))
-        restarted, going = [], []
-        for i, (_, times, chances) in enumerate(states):
-            Q = now.Q[0, i]
-            restarted.append((times + now.after_timeout[0, i], chances * Q))
-            if Q < 1:
-                going.append((float(now.halved[0, i]), times + now.after_retransmit[0, i], chances * (1 - Q)))
-        states = [(1.0, *_gather(restarted, atoms)), *going]
-        if len(states) > STATES:
-            last, before = states.pop(), states.pop()
-            states.append((before[0], *_gather([before[1:], last[1:]], atoms)))
-        states = [state for state in states if state[2].sum() > 1e-18] or states[:1]
-        d = d - E_d
-    return _gather([state[1:] for state in states], atoms)
+    flows: list[list[State]] = [[(w, np.zeros(1), np.ones(1))] for w in np.minimum(w1, path.Wmax).tolist()]
+    d = N.copy()
+    while (going := np.flatnonzero(d >= stop)).size:
+        E_d, p_ss = sent_in_cycle(path.p[going], d[going])
+        windows = np.ones((len(going), max(len(flows[i]) for i in going)))
+        for own, i in zip(windows, going.tolist(), strict=True):
+            own[: len(flows[i])] = [state[0] for state in flows[i]]
+        now = cycle(path[going], E_d, p_ss, windows)
+        costs = (now.Q, now.after_timeout, now.after_retransmit, now.halved)
+        for i, *of_flow in zip(going.tolist(), *(cost.tolist() for cost in costs), strict=True):
+            flows[i] = _split(flows[i], of_flow, atoms)
+        d[going] -= E_d
+    return [_gather([state[1:] for state in states], atoms) for states in flows]
+
+
+def _split(states: list[State], costs: list[list[float]], atoms: int) -> list[State]:
+    """The states of a flow after a cycle: a timeout leads to the first, a fast retransmit to the next one."""
+    restarted, going = [], []
+    for (_, times, chances), Q, late, soon, halved in zip(states, *costs, strict=False):
+        restarted.append((times + late, chances * Q))
+        if Q < 1:
+            going.append((halved, times + soon, chances * (1 - Q)))
+    states = [(1.0, *_gather(restarted, atoms)), *going]
+    if len(states) > STATES:
+        last, before = states.pop(), states.pop()
+        states.append((before[0], *_gather([before[1:], last[1:]], atoms)))
+    return [state for state in states if state[2].sum() > 1e-18] or states[:1]
 
 
 def _gather(parts: Sequence[tuple[Array, Array]], atoms: int) -> tuple[Array, Array]:
@@ -386,6 +401,10 @@ def _gather(parts: Sequence[tuple[Array, Array]], atoms: int) -> tuple[Array, Ar
     total = np.asarray(np.bincount(place, chances, atoms), dtype=np.float64)
     middle = np.bincount(place, chances * times, atoms)[total > 0] / total[total > 0]
     return middle, total[total > 0]
+
+
+def _blocks(N: Array) -> Iterator[slice]:
+    return (slice(at, at + BLOCK) for at in range(0, len(N), BLOCK))
 
 
 class Cycles(TransferTime):
@@ -461,6 +480,14 @@ class Cycles(TransferTime):
         path = model._path({key: np.atleast_1d(value) for key, value in values.items()})
         return model, {key: float(value) for key, value in values.items()}, path
 
+    def _each(self, flows: dict[str, Any]) -> tuple[Self, Array, Path, Array]:
+        """The model with its conventions; sizes, parameters and first windows of flows, all inside the domain."""
+        model, given = self._given(flows)
+        values = {key: np.atleast_1d(value) for key, value in model._resolve(given).items()}
+        if not model._mask(values).all():
+            raise InvalidParameter(f"{self.name} draws transfer times of flows inside its domain only.")
+        return model, values["segments"], model._path(values), values["w_1"]
+
     def _path(self, a: dict[str, Array]) -> Path:
         if not 1e-3 <= arguments.number(f"stop of {self.name}", self.stop) <= 1:
             raise InvalidParameter(f"stop of {self.name} must be between 0.001 and 1 segments, got {self.stop!r}.")
@@ -491,13 +518,19 @@ class Hysteresis(Cycles):
     title = "short flows with memory (Li, Williamson)"
 
     def distribution(self, *, atoms: int = 4096, **flow: Any) -> tuple[Array, Array]:
-        """Possible transfer times (s), rising, and their probabilities, of one flow; see the function.
+        """Possible transfer times (s), rising, and their probabilities, of one flow; see `distributions`.
 
         Raises InvalidParameter as `simulate` does.
         """
         atoms = arguments.whole("atoms", atoms)
-        model, values, path = self._one(flow)
-        return distribution(values["segments"], path, values["w_1"], model.stop, atoms)
+        self._one(flow)
+        return next(self.distributions(atoms=atoms, **flow))
+
+    def distributions(self, *, atoms: int = 4096, **flows: Any) -> Iterator[tuple[Array, Array]]:
+        """The distribution of each of some flows, given as 1-d arrays; see the function."""
+        model, N, path, w1 = self._each(flows)
+        for rows in _blocks(N):
+            yield from distributions(N[rows], path[rows], w1[rows], model.stop, atoms)
 
     def draw_losses(self, *, draws: int, seed: int, **flow: Any) -> Array:
         """Transfer times (s) of one flow where the positions of the losses are drawn too, an extension; see the
@@ -505,10 +538,17 @@ class Hysteresis(Cycles):
 
         Raises InvalidParameter as `simulate` does.
         """
-        draws, generator = arguments.whole("draws", draws, least=0), self._generator(seed)
-        _, values, path = self._one(flow)
-        first = np.full(draws, min(values["w_1"], values["w_max"]))
-        return draw_losses(values["segments"], path, first, generator)
+        draws, seed = arguments.whole("draws", draws, least=0), arguments.whole("seed", seed, least=0)
+        self._one(flow)
+        return next(self.draw_losses_of(draws=draws, seeds=[seed], **flow))
+
+    def draw_losses_of(self, *, draws: int, seeds: Sequence[int], **flows: Any) -> Iterator[Array]:
+        """The same of each of some flows, given as 1-d arrays, with a seed each."""
+        _, N, path, w1 = self._each(flows)
+        first = np.minimum(w1, path.Wmax)
+        for rows in _blocks(N):
+            generators = [np.random.default_rng(seed) for seed in seeds[rows]]
+            yield from draw_losses(N[rows], path[rows], np.repeat(first[rows, None], draws, axis=1), generators)
 
     def _moments(self, a: dict[str, Array]) -> tuple[Array, Array]:
         return moments(a["segments"], self._path(a), a["w_1"], self.stop)

@@ -63,6 +63,7 @@ LOST = 5
 SIZES = ((1, 3), (4, 10), (11, 30), (31, 100), (101, MOST))
 LOSS_FREE = "loss-free"
 DRAWN, DRAWS, SEED = "drawn", 400, 2004
+EVEN = np.full(DRAWS, 1 / DRAWS)
 LEVELS = (0.05, 0.1, 0.25, 0.75, 0.9, 0.95)
 LAW = ("predicted_s", "variance", *(f"q{100 * level:g}" for level in LEVELS))
 STARTS = {
@@ -388,13 +389,13 @@ def _spread(table: pl.DataFrame, models: Mapping[str, Model]) -> pl.DataFrame:
             keywords = _keywords(own, table, of_start)
             usable = np.all([np.isfinite(v) | (k == "w_max") for k, v in keywords.items()], axis=0)
             found = np.full((table.height, 2 + len(LEVELS)), np.nan)
-            for i in np.flatnonzero(usable).tolist():
-                flow = {key: float(v[i]) for key, v in keywords.items()}
-                if start == DRAWN:
-                    times = np.sort(own.draw_losses(draws=DRAWS, seed=SEED + i, **flow))
-                    chances = np.full(DRAWS, 1 / DRAWS)
-                else:
-                    times, chances = own.distribution(atoms=512, **flow)
+            rows = np.flatnonzero(usable)
+            flows = {key: v[rows] for key, v in keywords.items()}
+            laws: Iterable[tuple[Floats, Floats]] = own.distributions(atoms=512, **flows)
+            if start == DRAWN:
+                drawn = own.draw_losses_of(draws=DRAWS, seeds=(SEED + rows).tolist(), **flows)
+                laws = ((np.sort(times), EVEN) for times in drawn)
+            for i, (times, chances) in zip(rows.tolist(), laws, strict=True):
                 mean = float(times @ chances)
                 at = np.searchsorted(np.cumsum(chances), LEVELS)
                 found[i] = [mean, float((times - mean) ** 2 @ chances), *times[np.minimum(at, len(times) - 1)]]

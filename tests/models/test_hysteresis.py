@@ -92,6 +92,26 @@ def test_a_coarse_distribution_is_near_the_fine_one():
     np.testing.assert_allclose(cumulative[0], simulated, atol=0.02)
 
 
+def test_many_flows_together_are_what_each_is_alone():
+    """To the last digit: with other flows, of more or fewer cycles, in the same block or before it."""
+    flows = [
+        {"segments": float(n), "p": p, "rtt": rtt, "rto": 0.7, "w_max": 30.0}
+        for n in range(1, 61, 3)
+        for p in (0.0, 0.01, 0.2, 0.6)
+        for rtt in (0.01, 0.1, 0.3, 0.35)
+    ]
+    columns = {key: np.array([flow[key] for flow in flows]) for key in flows[0]}
+    model, seeds = Hysteresis(whole_rounds=True), list(range(len(flows)))
+    assert len(flows) > hysteresis.BLOCK
+    for flow, found in zip(flows, model.distributions(atoms=20, **columns), strict=True):
+        np.testing.assert_array_equal(model.distribution(atoms=20, **flow), found)
+    drawn = model.draw_losses_of(draws=30, seeds=seeds, **columns)
+    for seed, flow, found in zip(seeds, flows, drawn, strict=True):
+        np.testing.assert_array_equal(model.draw_losses(draws=30, seed=seed, **flow), found)
+    with pytest.raises(InvalidParameter, match="inside its domain only"):
+        next(model.distributions(**(columns | {"rtt": -columns["rtt"]})))
+
+
 def test_cycles_that_repeat_are_carried_on_at_once(monkeypatch):
     rng = np.random.default_rng(5)
     n = 20
