@@ -339,20 +339,20 @@ def _line(x: Floats, y: Floats) -> tuple[float, float, float]:
 def tree(table: pl.DataFrame) -> Tree:
     """Which model ranks first, from a flow's conditions; tested on groups that were left out.
 
-    Raises TcpfitError where scikit-learn is missing, InvalidParameter for too few groups, and for another table than
-    that of `residuals`.
+    Raises InvalidParameter for too few groups and for another table than that of `residuals`, TcpfitError where
+    scikit-learn is missing.
     """
     _check(table)
-    try:
-        from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped]
-        from sklearn.tree import DecisionTreeClassifier, export_text  # type: ignore[import-untyped]
-    except ImportError as error:
-        raise TcpfitError("the decision tree needs scikit-learn: pip install scikit-learn") from error
     first = table.filter((pl.col("rank") == 1) & pl.col("applicable")).sort("capture", "flow")
     groups = first["group"].to_numpy()
     count = first["group"].n_unique()
     if count < 2 * LEAF:
         raise InvalidParameter(f"a tree needs {2 * LEAF} groups of flows on which some model applies, got {count}.")
+    try:
+        from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped]
+        from sklearn.tree import DecisionTreeClassifier, export_text  # type: ignore[import-untyped]
+    except ImportError as error:
+        raise TcpfitError("the decision tree needs scikit-learn: pip install scikit-learn") from error
     X, y = first.select(CONDITIONS).to_numpy(), first["model"].to_numpy()
 
     def grown() -> Any:
