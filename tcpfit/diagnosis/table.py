@@ -130,7 +130,9 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     from tcpfit.diagnosis.findings.view import View
 
     flows, whole = analysis.flows, whole or analysis
-    spans = of(accounted(whole.flows, whole.events, whole.rounds), flows)
+    near = whole.flows.filter(pl.col("connection").is_in(flows["connection"].implode()))
+    both = whole.select(near["flow"].to_list())
+    spans = of(accounted(both.flows, both.events, both.rounds), flows)
     if span_ns is not None:
         spans = between(spans, *span_ns)
     diagnoses = of_spans(flows, spans)

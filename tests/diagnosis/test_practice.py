@@ -130,9 +130,11 @@ def test_a_server_that_waits_for_the_next_request_is_not_to_blame(tmp_path):
         talk.data(0.2 + n, CLIENT, 100 * n, 100 * (n + 1), acked=4000 * n)
         talk.data(0.3 + n, SERVER, 4000 * n, 4000 * (n + 1), acked=100 * (n + 1))
         talk.ack(0.3005 + n, CLIENT, 4000 * (n + 1), sent=100 * (n + 1))
-    _, server = talk.report(tmp_path)
+    analysis, server = talk.report(tmp_path)
     assert (server.diagnosis.primary, server.diagnosis.who) == ("application-limited", "receiver")
     assert "waited for the other end" in server.diagnosis.text
+    (asked_for_alone,) = report(analysis.select([server.flow["flow"]]), whole=analysis)
+    assert server.diagnosis == asked_for_alone.diagnosis
     _, client = talk.report(tmp_path, CLIENT[0])
     assert (client.diagnosis.primary, client.diagnosis.who) == ("application-limited", "sender")
 
