@@ -59,6 +59,7 @@ FLOW = {
         "ecn": (bool, type(None)),
         "ecn_feedback": (str, type(None)),
     },
+    "ending": {"how": str, "reset_frame": COUNT, "completeness": int},
     "congestion_control": {"family": str, "confidence": NUMBER},
     "counts": dict.fromkeys(
         (
@@ -184,7 +185,7 @@ def test_csv_is_flat_and_full(analysis):
 def flattened(flow: dict) -> dict:
     """What the CSV says of a FLOW of the document."""
     plain = {key: value for key, value in flow.items() if not isinstance(value, (dict, list))}
-    for key in ("vantage", "handshake", "congestion_control", "counts", "observed"):
+    for key in ("vantage", "handshake", "ending", "congestion_control", "counts", "observed"):
         plain |= {f"{key}.{inner}": value for inner, value in flow[key].items()}
     for name, estimate in flow["parameters"].items():
         plain |= {name: estimate["value"], f"{name}.low": estimate["low"], f"{name}.high": estimate["high"]}

@@ -83,7 +83,7 @@ VERDICT = (
 )
 
 NESTED = (
-    *("vantage", "handshake", "congestion_control", "counts", "count_ranges", "parameters", "observed"),
+    *("vantage", "handshake", "ending", "congestion_control", "counts", "count_ranges", "parameters", "observed"),
     *("models", "baselines", "verdict", "diagnosis", "stalls"),
 )
 """Keys of a flow whose values are objects or lists."""
@@ -243,6 +243,7 @@ def groups(analysis: Analysis, flows: pl.DataFrame) -> dict[str, pl.DataFrame]:
     return {
         "vantage": flows.select(position="vantage", confidence="vantage_confidence"),
         "handshake": flows.select(pl.col("handshake_rtt_s").alias("rtt_s"), *HANDSHAKE),
+        "ending": flows.select(pl.col("ending").cast(pl.String).alias("how"), "reset_frame", "completeness"),
         "congestion_control": of_flow(flows, family).select(pl.col("family").fill_null("unknown"), "confidence"),
         "counts": flows.select(*COUNTS, timeout_sequences=_sequences(analysis, flows)),
         "observed": of_flow(flows, observed).select(OBSERVED),
@@ -256,7 +257,7 @@ def _flow_texts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -
     models, baselines = _models(analysis, flows)
     diagnoses = of_spans(flows, of(spans, flows))
     table = identity(flows).with_columns(
-        **{key: plain[key] for key in ("vantage", "handshake", "congestion_control", "counts")},
+        **{key: plain[key] for key in ("vantage", "handshake", "ending", "congestion_control", "counts")},
         count_ranges=_ranges(flows),
         parameters=_parameters(analysis, flows),
         observed=plain["observed"],

@@ -59,6 +59,9 @@ def what_happened(flow: dict[str, Any]) -> str:
                 "window with congestion marks": "windows with congestion marks",
             }.get(noun, noun + "s")
             parts.append(f"{counts[key]} {noun if counts[key] == 1 else plural}")
+    if flow["ending"]["how"].startswith("reset"):
+        by = flow["ending"]["how"].removeprefix("reset-by-")
+        parts.append(f"reset by the {by} in frame {flow['ending']['reset_frame']}")
     return ", ".join(parts)
 
 
