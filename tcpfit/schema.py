@@ -180,7 +180,7 @@ FLOWS = (
     ),
     Column("offload", BOOL, "", "super-segments longer than the SMSS were seen"),
     Column("acks_seen", BOOL, "", "ACKs of the data are in the capture"),
-    Column("closed", BOOL, "", "FIN or RST was seen"),
+    Column("closed", BOOL, "", "both ends sent a FIN, or one a RST"),
     Column("ending", _vocabulary(ENDING), "", "how the connection ended"),
     Column("reset_frame", U64, "", "frame of the connection's first RST; null if there is none"),
     Column(
