@@ -142,6 +142,23 @@ def test_what_comes_late_is_no_new_connection(seconds: float, tmp_path: Path, us
         assert usual == counts(read(tmp_path / "copy.pcap", copy))
 
 
+@pytest.mark.parametrize(("quiet_s", "flows"), [(7200.0, 1), (7430.0, 1), (7510.0, 2)])
+def test_a_connection_with_data_is_known_for_two_hours(quiet_s: float, flows: int, tmp_path: Path) -> None:
+    packets = [at(0, out(1001)), at(0.05, back(2001)), at(0.1 + quiet_s, out(2001)), at(0.15 + quiet_s, back(3001))]
+    found = read(tmp_path / "quiet.pcap", packets)
+    assert [2 // flows] * flows == found.flows["data_segments"].to_list()
+
+
+@pytest.mark.parametrize(("quiet_s", "connections"), [(590.0, 0), (670.0, 1)])
+def test_a_connection_without_data_is_known_for_ten_minutes(quiet_s: float, connections: int, tmp_path: Path) -> None:
+    """Data after the handshake are of its flow, or of a connection that was not seen to begin."""
+    handshake = [at(0, out(1000, SYN, 0, ack=0)), at(0.05, back(1001, SYN | ACK, 5000)), at(0.0501, out(1001, ACK, 0))]
+    packets = [*handshake, at(0.1 + quiet_s, out(1001)), at(0.15 + quiet_s, back(2001))]
+    found = read(tmp_path / "quiet.pcap", packets)
+    assert [12 + 3 * (1 - connections)] == found.flows["completeness"].to_list()
+    assert connections == found.capture["without_data"]["opened"]
+
+
 @pytest.mark.parametrize("seconds", [0.5, 3.0, 11.0])
 def test_a_syn_with_another_number_opens_a_new_connection(seconds: float, tmp_path: Path) -> None:
     packets = plain()

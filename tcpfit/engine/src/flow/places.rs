@@ -32,7 +32,7 @@ impl Kept {
     }
 
     /// Some flow of it has begun.
-    fn carries_data(&self) -> bool {
+    pub fn carries_data(&self) -> bool {
         match self {
             Self::Live(connection) => connection.carries_data(),
             Self::Packed(packed) => packed.carries_data(),

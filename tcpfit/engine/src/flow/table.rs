@@ -20,8 +20,12 @@ const LINGER_NS: i64 = 10_000_000_000;
 /// Of it, how long the connection itself stays once each end has the other's FIN: its last segments sent again, by timers
 /// that the lost answer let run out, and copies that were still under way come within it.
 const OVER_NS: i64 = 1_000_000_000;
-/// A connection without a packet for this long is settled; what comes later is followed as a new one.
-const IDLE_NS: i64 = 600_000_000_000;
+/// A connection without a packet for this long is settled; what comes later is followed as a new one. One that carried data
+/// may be quiet between two keep-alives, which are two hours apart (RFC 9293, 3.8.4; RFC 5382, REQ-5 asks translators to
+/// remember it for as long).
+const IDLE_NS: i64 = (2 * 60 + 4) * 60_000_000_000;
+/// The same of one that carried none.
+const EMPTY_NS: i64 = 600_000_000_000;
 /// Between two looks for idle connections, in time of the capture; what one has in reserve that was quiet for so long is
 /// given back.
 const SWEEP_NS: i64 = 60_000_000_000;
@@ -533,7 +537,8 @@ impl Tracker {
             if !kept.is_open() {
                 continue;
             }
-            if listing.last_ns.saturating_add(IDLE_NS) < now_ns {
+            let idle_ns = if kept.carries_data() { IDLE_NS } else { EMPTY_NS };
+            if listing.last_ns.saturating_add(idle_ns) < now_ns {
                 idle.push((listing.number, place));
             } else if let (Kept::Live(connection), true) = (kept, listing.last_ns.saturating_add(SWEEP_NS) < now_ns) {
                 connection.shrink();
