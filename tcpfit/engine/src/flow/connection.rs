@@ -74,6 +74,8 @@ struct End {
     /// Time of the last SYN or SYN-ACK, and its frame.
     syn_ns: i64,
     syn_frame: u64,
+    /// The SYN before that: its timestamp and its time.
+    earlier_syn: Option<(u32, i64)>,
     /// SYNs that the timer sent again, how long it ran, and the frame of the one before.
     repeated_syns: Vec<(Segment, f64, u64)>,
     /// ACKs of the end's data, while no packet of the end is in the capture.
@@ -159,6 +161,7 @@ struct Syn {
     /// It came again sooner than the timer could send it.
     copied: bool,
     incomplete: bool,
+    tsval: Option<u32>,
 }
 
 #[repr(C)]
@@ -394,8 +397,18 @@ impl Connection {
             ace: marks::ace(segment.flags),
             copied: known.is_some_and(|syn| syn.copied && again),
             incomplete: o.incomplete,
+            tsval: o.timestamps.map(|(tsval, _)| tsval),
         });
+        let stamped = known.and_then(|syn| syn.tsval).filter(|_| again);
+        self.ends[end].earlier_syn = stamped.map(|tsval| (tsval, self.ends[end].syn_ns));
         self.ends[end].syn_ns = segment.time_ns;
+        // an answer to the first of two SYNs echoes that one's timestamp (RFC 7323, 3.2)
+        let answered = self.ends[1 - end].earlier_syn.filter(|_| answer);
+        if let (Some((tsval, time_ns)), Some((_, echo))) = (answered, o.timestamps) {
+            if echo == tsval {
+                self.ends[1 - end].syn_ns = time_ns;
+            }
+        }
         // a SYN that came since asked for it; a reset has answered it
         let asked = answer && self.ends[1 - end].syn_frame > self.ends[end].syn_frame || self.reset;
         let earlier = std::mem::replace(&mut self.ends[end].syn_frame, segment.frame);
