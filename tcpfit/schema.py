@@ -65,7 +65,7 @@ REASONS = {
     "ip-id-gap": "the sender's IP identification skips a number that never arrived",
     "never-arrived": "a hole at the vantage point that was never filled",
     "dsack": "the receiver reported the duplicate (RFC 2883)",
-    "discarded": "the receiver answered the late original, which its older timestamp made it drop (RFC 7323, 5.3)",
+    "discarded": "the receiver answered the late original, which its older timestamp made it drop (RFC 7323, 5.3), or did not take what came with the SYN (RFC 7413, 4.2.2)",
     "eifel": "the covering ACK echoes the original's timestamp (RFC 3522)",
     "too-early": "the covering ACK came sooner than any round trip",
     "seen-twice": "both copies arrived at the vantage point",

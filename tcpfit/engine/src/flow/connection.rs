@@ -162,6 +162,8 @@ struct Syn {
     copied: bool,
     incomplete: bool,
     tsval: Option<u32>,
+    /// It had data (RFC 7413).
+    data: bool,
 }
 
 #[repr(C)]
@@ -345,6 +347,7 @@ impl Connection {
         if segment.has(flags::SYN) {
             self.on_syn(end, segment);
             if segment.payload == 0 {
+                self.answer_early_data(end, segment, sink);
                 return;
             }
         }
@@ -398,6 +401,7 @@ impl Connection {
             copied: known.is_some_and(|syn| syn.copied && again),
             incomplete: o.incomplete,
             tsval: o.timestamps.map(|(tsval, _)| tsval),
+            data: segment.payload > 0,
         });
         let stamped = known.and_then(|syn| syn.tsval).filter(|_| again);
         self.ends[end].earlier_syn = stamped.map(|tsval| (tsval, self.ends[end].syn_ns));
@@ -426,6 +430,28 @@ impl Connection {
         let end = &mut self.ends[end];
         if again && !asked && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
             end.repeated_syns.push((*segment, since_s, earlier));
+        }
+    }
+
+    /// A SYN-ACK says whether the data of the SYN were taken (RFC 7413, 4.2.2).
+    #[cold]
+    fn answer_early_data(&mut self, end: usize, segment: &Segment, sink: &mut dyn Sink) {
+        let asked = self.ends[1 - end].syn.is_some_and(|syn| syn.data);
+        if !asked || !segment.has(flags::ACK) {
+            return;
+        }
+        if !self.held_back.is_empty() {
+            self.held_back.push((end, *segment));
+            return;
+        }
+        if let (Some(unwrap), Some(flow)) = (&self.ends[1 - end].unwrap, &mut self.ends[1 - end].direction) {
+            if segment.ack == unwrap.isn().wrapping_add(1) {
+                // it will come again, and was not lost (4.1.3)
+                flow.sender.refuse();
+            } else {
+                // its window is as sent (RFC 7323, 2.2)
+                flow.on_ack(unwrap, segment, Some(0), sink);
+            }
         }
     }
 
@@ -498,7 +524,11 @@ impl Connection {
             self.position = Some(vantage::from_packets(&held_back));
         }
         for &(end, ref segment) in &held_back {
-            self.process_held(end, segment, numbers, sink);
+            if segment.has(flags::SYN) && segment.payload == 0 {
+                self.answer_early_data(end, segment, sink);
+            } else {
+                self.process_held(end, segment, numbers, sink);
+            }
         }
     }
 

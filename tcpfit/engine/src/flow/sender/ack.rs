@@ -208,6 +208,13 @@ impl Sender {
         }
     }
 
+    /// The receiver did not take what is outstanding.
+    pub fn refuse(&mut self) {
+        for n in 0..self.board.units.len().min(LOOKED_AT) {
+            self.board.units[n].discard();
+        }
+    }
+
     /// The left edge moves to `at`.
     #[inline(always)]
     fn advance(
