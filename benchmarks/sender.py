@@ -471,8 +471,9 @@ class _Run:
         )
         text = {c.name: "10.0.0.1" for c in FLOWS if c.dtype == pl.String}
         false = {c.name: False for c in FLOWS if c.dtype == pl.Boolean}
-        unknown = dict.fromkeys(("rwnd_max", "rwnd_min", "mss_bytes", "ecn_feedback", "mark_events"))
-        flows = of.frame(FLOWS, "flows", text | false | unknown | {"vantage": "sender", "smss_bytes": SMSS})
+        unknown = dict.fromkeys(("rwnd_max", "rwnd_min", "mss_bytes", "ecn_feedback", "mark_events", "reset_frame"))
+        given = {"vantage": "sender", "smss_bytes": SMSS, "ending": "open"}
+        flows = of.frame(FLOWS, "flows", text | false | unknown | given)
         events = self.events.frame(EVENTS, "events", {"reason": "unknown", "confidence": 1.0, "arrival": None})
         rounds = self.rounds.frame(ROUNDS, "rounds", {"cwnd_low": None, "cwnd_high": None})
         return flows, events, rounds
