@@ -267,12 +267,12 @@ SPLITS = {
         2,
         "a closed connection is forgotten after 10 s; tshark takes the SYN for one sent again",
     ),
-    "eight minutes of silence": (with_pause(480), 1, 1, "a quiet connection is followed for 10 minutes"),
-    "twelve minutes of silence": (
-        with_pause(720),
+    "two hours of silence": (with_pause(7200), 1, 1, "a quiet connection is followed from keep-alive to keep-alive"),
+    "three hours of silence": (
+        with_pause(10800),
         1,
         2,
-        "a connection without a packet for 10 minutes is settled, so that memory stays bounded; tshark keeps all",
+        "a connection quiet for 2 hours and 4 minutes is settled, so that memory stays bounded; tshark keeps all",
     ),
 }
 
