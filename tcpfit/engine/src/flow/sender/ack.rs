@@ -208,10 +208,10 @@ impl Sender {
         }
     }
 
-    /// The receiver did not take what is outstanding.
+    /// The receiver did not take the first segment that is outstanding, which came with the SYN.
     pub fn refuse(&mut self) {
-        for n in 0..self.board.units.len().min(LOOKED_AT) {
-            self.board.units[n].discard();
+        if self.board.units.front().is_some_and(|first| !first.is_resent()) {
+            self.board.units[0].discard();
         }
     }
 
