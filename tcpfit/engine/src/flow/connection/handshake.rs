@@ -1,0 +1,162 @@
+//! The handshake: what the SYNs offer, how often they were sent, and what the SYN-ACK answers.
+
+use super::{Connection, End};
+use crate::events::marks;
+use crate::flow::sequence::Unwrap;
+use crate::flow::window_scale;
+use crate::rows::{EventRow, Feedback, Kind, Phase, Reason, Sink};
+use crate::segment::{flags, Segment};
+
+/// Repeated SYNs kept for the flow that begins with them; stacks give up after about six.
+const REPEATED_SYNS: usize = 16;
+/// The handshake's timer runs longer than this; a SYN that comes again sooner was copied on the way.
+const SYN_TIMER_S: f64 = 0.1;
+
+#[derive(Clone, Copy, Default)]
+pub(super) struct Syn {
+    pub(super) mss: Option<u16>,
+    pub(super) window_scale: Option<u8>,
+    pub(super) sack_permitted: bool,
+    /// AE, CWR and ECE.
+    pub(super) ace: u8,
+    /// It came again sooner than the timer could send it.
+    pub(super) copied: bool,
+    pub(super) incomplete: bool,
+    pub(super) tsval: Option<u32>,
+    /// It had data (RFC 7413).
+    pub(super) data: bool,
+}
+
+impl Connection {
+    /// SACK says of each ACK why it was sent: two that look the same are one.
+    pub(super) fn uses_sack(&self) -> bool {
+        let permits = |end: &End| end.syn.is_some_and(|syn| syn.sack_permitted);
+        self.ends.iter().all(permits)
+    }
+
+    #[cold]
+    pub(super) fn on_syn(&mut self, end: usize, segment: &Segment) {
+        let answer = segment.has(flags::ACK);
+        let known = self.ends[end].syn;
+        let again = known.is_some() && self.ends[end].unwrap.is_some_and(|u| u.isn() == segment.seq);
+        let since_s = (segment.time_ns - self.ends[end].syn_ns) as f64 / 1e9;
+        if let Some(syn) = self.ends[end].syn.as_mut().filter(|_| again && since_s < SYN_TIMER_S) {
+            syn.copied = true;
+            self.ends.iter_mut().for_each(|end| end.last.doubled = true);
+            return;
+        }
+        if !again {
+            // also a second SYN-ACK with another number: the later one counts
+            self.ends[end].unwrap = Some(Unwrap::new(segment.seq));
+        }
+        let o = &segment.options;
+        self.ends[end].syn = Some(Syn {
+            mss: o.mss,
+            window_scale: o.window_scale.map(|k| k.min(window_scale::LARGEST)),
+            sack_permitted: o.sack_permitted,
+            ace: marks::ace(segment.flags),
+            copied: known.is_some_and(|syn| syn.copied && again),
+            incomplete: o.incomplete,
+            tsval: o.timestamps.map(|(tsval, _)| tsval),
+            data: segment.payload > 0,
+        });
+        let stamped = known.and_then(|syn| syn.tsval).filter(|_| again);
+        self.ends[end].earlier_syn = stamped.map(|tsval| (tsval, self.ends[end].syn_ns));
+        self.ends[end].syn_ns = segment.time_ns;
+        // an answer to the first of two SYNs echoes that one's timestamp (RFC 7323, 3.2)
+        let answered = self.ends[1 - end].earlier_syn.filter(|_| answer);
+        if let (Some((tsval, time_ns)), Some((_, echo))) = (answered, o.timestamps) {
+            if echo == tsval {
+                self.ends[1 - end].syn_ns = time_ns;
+            }
+        }
+        // a SYN that came since asked for it; a reset has answered it
+        let asked = answer && self.ends[1 - end].syn_frame > self.ends[end].syn_frame || self.reset;
+        let earlier = std::mem::replace(&mut self.ends[end].syn_frame, segment.frame);
+        if answer {
+            self.ends[end].acknowledged = Some(segment.ack);
+            self.synack_seen = self.client == Some(1 - end);
+        } else {
+            self.client = Some(end);
+        }
+        self.shifts = [0, 1].map(|end| self.offered_scales(end).exact());
+        // with data (RFC 7413) it is the flow's own, whose identification would make a copy of it
+        if segment.payload == 0 {
+            self.ends[end].before_data(segment);
+        }
+        let end = &mut self.ends[end];
+        if again && !asked && end.direction.is_none() && end.repeated_syns.len() < REPEATED_SYNS {
+            end.repeated_syns.push((*segment, since_s, earlier));
+        }
+    }
+
+    /// A SYN-ACK says whether the data of the SYN were taken (RFC 7413, 4.2.2).
+    #[cold]
+    pub(super) fn answer_early_data(&mut self, end: usize, segment: &Segment, sink: &mut dyn Sink) {
+        let asked = self.ends[1 - end].syn.is_some_and(|syn| syn.data);
+        if !asked || !segment.has(flags::ACK) {
+            return;
+        }
+        if !self.held_back.is_empty() {
+            self.held_back.push((end, *segment));
+            return;
+        }
+        if let (Some(unwrap), Some(flow)) = (&self.ends[1 - end].unwrap, &mut self.ends[1 - end].direction) {
+            if segment.ack == unwrap.isn().wrapping_add(1) {
+                // it will come again, and was not lost (4.1.3)
+                flow.sender.refuse();
+            } else {
+                // its window is as sent (RFC 7323, 2.2)
+                flow.on_ack(unwrap, segment, Some(0), sink);
+            }
+        }
+    }
+
+    /// The handshake's timer is the sender's too (RFC 6298, 5.7): the flow begins with its expiries.
+    pub(super) fn syn_expiries(&mut self, end: usize, sink: &mut dyn Sink) {
+        let repeated = std::mem::take(&mut self.ends[end].repeated_syns);
+        // mostly there are none, and then the flow needs no room for episodes
+        let Some(flow) = self.ends[end].direction.as_mut().filter(|_| !repeated.is_empty()) else {
+            return;
+        };
+        flow.sender.episodes.timeouts += repeated.len() as u64;
+        for (n, (syn, since_s, earlier)) in repeated.iter().enumerate() {
+            sink.event(EventRow {
+                flow: flow.sender.flow,
+                time_ns: syn.time_ns,
+                kind: Kind::Timeout,
+                reason: Reason::Syn,
+                left: 0,
+                right: 1,
+                frame: Some(syn.frame),
+                cause_frame: Some(*earlier),
+                segments: n as u32,
+                flight: 0.0,
+                phase: Phase::Open,
+                confidence: 0.95,
+                value: Some(*since_s),
+                ..EventRow::NONE
+            });
+        }
+    }
+
+    /// Shifts of the window field that `end` sends, as far as the SYNs say.
+    pub(super) fn offered_scales(&self, end: usize) -> window_scale::Range {
+        let offer = |syn: Option<Syn>| syn.filter(|syn| !syn.incomplete).map(|syn| syn.window_scale);
+        let own = &self.ends[end];
+        window_scale::offered(
+            offer(own.syn),
+            offer(self.ends[1 - end].syn),
+            own.acknowledged.is_some(),
+        )
+    }
+
+    /// How marks are echoed; `None` if the handshake was not seen.
+    pub(super) fn feedback(&self) -> Option<Feedback> {
+        let client = self.client?;
+        Some(marks::feedback(
+            self.ends[client].syn?.ace,
+            self.ends[1 - client].syn?.ace,
+        ))
+    }
+}
