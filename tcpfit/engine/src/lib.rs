@@ -13,6 +13,7 @@ pub mod events;
 pub mod filter;
 pub mod flow;
 pub mod memory;
+pub mod nullable;
 mod prefetch;
 #[cfg(feature = "python")]
 mod python;

@@ -449,8 +449,8 @@ impl Sender {
             kind: Kind::Recovery,
             reason,
             left: offset(sent.left),
-            frame: frame(sent.frame),
-            cause_frame: frame(q.last.frame),
+            frame: frame(sent.frame).into(),
+            cause_frame: frame(q.last.frame).into(),
             flight: if self.duplicate_acks > 0 {
                 self.duplicates.undisturbed_flight
             } else {
@@ -494,8 +494,8 @@ impl Sender {
             reason: Reason::Rto,
             left: offset(sent.left),
             right: offset(sent.right),
-            frame: frame(sent.frame),
-            cause_frame: frame(q.last.frame),
+            frame: frame(sent.frame).into(),
+            cause_frame: frame(q.last.frame).into(),
             segments: self.episodes.backoff,
             flight: self.flight(),
             phase: self.phase,
@@ -506,9 +506,9 @@ impl Sender {
             } else {
                 0.95
             },
-            value: Some(q.timer_s),
-            replayed_s: replayed.then(|| self.rtt.rto_s() * backed_off),
-            replayed_rfc_s: replayed.then(|| self.rtt.rfc_rto_s() * backed_off),
+            value: q.timer_s.into(),
+            replayed_s: replayed.then(|| self.rtt.rto_s() * backed_off).into(),
+            replayed_rfc_s: replayed.then(|| self.rtt.rfc_rto_s() * backed_off).into(),
             ..EventRow::NONE
         };
         self.close_episode(sent.time_ns, true, sink);
@@ -526,13 +526,13 @@ impl Sender {
             reason: Reason::Tlp,
             left: offset(sent.left),
             right: offset(sent.right),
-            frame: frame(sent.frame),
-            cause_frame: frame(q.last.frame),
+            frame: frame(sent.frame).into(),
+            cause_frame: frame(q.last.frame).into(),
             segments: segments(sent.right - sent.left, self.smss),
             flight: self.flight(),
             phase: self.phase,
             confidence: if q.head { 0.7 } else { 0.9 },
-            value: Some(q.timer_s),
+            value: q.timer_s.into(),
             ..EventRow::NONE
         });
     }
@@ -548,13 +548,13 @@ impl Sender {
             reason,
             left: offset(sent.left),
             right: offset(sent.right),
-            frame: frame(sent.frame),
-            cause_frame: q.and_then(|q| frame(q.last.frame)),
+            frame: frame(sent.frame).into(),
+            cause_frame: q.and_then(|q| frame(q.last.frame)).into(),
             segments: segments(sent.right - sent.left, self.smss),
             flight: self.flight(),
             phase: self.phase,
             confidence: if reason == Reason::Unknown { 0.0 } else { 0.9 },
-            value: q.map(|q| (sent.time_ns - q.last.time_ns) as f64 / 1e9),
+            value: q.map(|q| (sent.time_ns - q.last.time_ns) as f64 / 1e9).into(),
             ..EventRow::NONE
         });
     }
@@ -590,8 +590,8 @@ impl Sender {
             kind: Kind::Recovery,
             reason: Reason::Recovery,
             left: offset(hole),
-            frame: frame(last),
-            cause_frame: frame(earlier),
+            frame: frame(last).into(),
+            cause_frame: frame(earlier).into(),
             flight: self.flight(),
             phase: Phase::Recovery,
             confidence: 0.8,
@@ -617,11 +617,11 @@ impl Sender {
             return;
         };
         let end_ns = time_ns.max(row.time_ns);
-        row.end_ns = Some(end_ns);
-        row.flight_after = Some(self.flight()).filter(|flight| !flight.is_nan());
+        row.end_ns = end_ns.into();
+        row.flight_after = self.flight().into();
         if row.kind == Kind::Recovery {
             row.right = offset(self.episodes.recover);
-            row.value = Some((end_ns - row.time_ns) as f64 / 1e9);
+            row.value = ((end_ns - row.time_ns) as f64 / 1e9).into();
             row.timeout_follows = Some(broken);
         }
         sink.event(*row);

@@ -38,15 +38,15 @@ impl Loss {
             reason: self.reason,
             left: offset(self.left),
             right: offset(self.right),
-            frame: self.frame,
-            cause_frame: self.cause_frame,
+            frame: self.frame.into(),
+            cause_frame: self.cause_frame.into(),
             segments: self.segments,
             flight: self.flight,
             phase: Phase::Open,
             confidence: self.confidence,
             // in a flow of which one direction is missing neither is known
-            value: (!self.flight.is_nan()).then_some(self.rtt_s),
-            order: Some(self.order),
+            value: (!self.flight.is_nan()).then_some(self.rtt_s).into(),
+            order: self.order.into(),
             ..EventRow::NONE
         }
     }
@@ -110,16 +110,16 @@ impl LossEvents {
             reason: Reason::OneRtt,
             left: offset(event.first.left),
             right: offset(event.right),
-            frame: event.first.frame,
-            cause_frame: event.first.cause_frame,
+            frame: event.first.frame.into(),
+            cause_frame: event.first.cause_frame.into(),
             segments: event.segments,
             flight: event.first.flight,
             phase: Phase::Open,
             confidence: event.first.confidence,
-            value: Some((event.last_ns - event.first.time_ns) as f64 / 1e9),
+            value: ((event.last_ns - event.first.time_ns) as f64 / 1e9).into(),
             // without ACKs not every timer shows
             timeout_follows: (!event.first.flight.is_nan()).then_some(event.timeout),
-            order: Some(event.first.order),
+            order: event.first.order.into(),
             ..EventRow::NONE
         });
     }

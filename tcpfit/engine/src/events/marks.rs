@@ -20,6 +20,7 @@
 
 use crate::flow::rare::{Blank, Rare};
 use crate::flow::sequence::offset;
+use crate::nullable::Nullable;
 use crate::rows::{EventRow, Feedback, Kind, Phase, Reason, Sink};
 use crate::segment::flags;
 
@@ -239,7 +240,7 @@ impl Marks {
                 seen.echoed = Some(Box::new(Open {
                     row: EventRow {
                         segments: marks.max(1),
-                        cause_frame: seen.marked_frame.take().filter(|&frame| frame < echo.frame),
+                        cause_frame: seen.marked_frame.take().filter(|&frame| frame < echo.frame).into(),
                         ..row
                     },
                     last_ns: echo.time_ns,
@@ -262,8 +263,8 @@ impl Marks {
         let row = seen.row(Reason::Cwr, time_ns, frame, range, state);
         sink.event(EventRow {
             kind: Kind::EcnResponse,
-            cause_frame: seen.unanswered.take(),
-            value: None,
+            cause_frame: seen.unanswered.take().into(),
+            value: Nullable::NONE,
             ..row
         });
     }
@@ -285,12 +286,12 @@ impl Seen {
             reason,
             left: offset(left),
             right: offset(right),
-            frame: Some(frame),
+            frame: frame.into(),
             segments: 1,
             flight: state.flight,
             phase: state.phase,
             confidence: 1.0,
-            value: Some(0.0),
+            value: 0.0.into(),
             ..EventRow::NONE
         }
     }
@@ -299,7 +300,7 @@ impl Seen {
 fn close(open: &mut Option<Box<Open>>, sink: &mut dyn Sink) {
     if let Some(Open { row, last_ns }) = open.take().map(|open| *open) {
         sink.event(EventRow {
-            value: Some((last_ns - row.time_ns) as f64 / 1e9),
+            value: ((last_ns - row.time_ns) as f64 / 1e9).into(),
             ..row
         });
     }

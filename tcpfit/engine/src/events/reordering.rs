@@ -149,14 +149,14 @@ impl Reordering {
             reason: late.reason,
             left: crate::flow::sequence::offset(late.left),
             right: crate::flow::sequence::offset(late.right),
-            frame: Some(late.frame),
-            cause_frame: late.cause_frame,
+            frame: late.frame.into(),
+            cause_frame: late.cause_frame.into(),
             segments: late.extent,
             flight,
             phase: Phase::Open,
             confidence: late.confidence,
-            value: Some(late.late_s),
-            arrival: late.arrival,
+            value: late.late_s.into(),
+            arrival: late.arrival.into(),
             ..EventRow::NONE
         });
         match &mut self.open {
@@ -188,13 +188,13 @@ impl Reordering {
             reason: event.first.reason,
             left: crate::flow::sequence::offset(event.first.left),
             right: crate::flow::sequence::offset(event.last.right.max(event.first.right)),
-            frame: Some(event.first.frame),
-            cause_frame: event.first.cause_frame,
+            frame: event.first.frame.into(),
+            cause_frame: event.first.cause_frame.into(),
             segments: event.depth,
             flight: 0.0,
             phase: Phase::Open,
             confidence: event.first.confidence.min(event.last.confidence),
-            value: Some(event.last.late_s),
+            value: event.last.late_s.into(),
             ..EventRow::NONE
         });
     }

@@ -376,13 +376,13 @@ impl AckTrail {
             reason: Reason::Advertised,
             left: offset(self.una),
             right: offset(self.una),
-            frame: Some(start_frame),
-            cause_frame: frame,
+            frame: start_frame.into(),
+            cause_frame: frame.into(),
             segments: 0,
             flight: f64::NAN,
             phase: Phase::Open,
             confidence: 1.0,
-            value: Some((time_ns - start_ns) as f64 / 1e9),
+            value: ((time_ns - start_ns) as f64 / 1e9).into(),
             ..EventRow::NONE
         });
     }

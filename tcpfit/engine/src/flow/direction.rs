@@ -221,13 +221,13 @@ impl Flow {
             reason: Reason::Fin,
             left: offset(passing.left),
             right: offset(passing.right),
-            frame: Some(passing.frame),
-            cause_frame: Some(earlier.frame),
+            frame: passing.frame.into(),
+            cause_frame: earlier.frame.into(),
             segments: 0,
             flight: self.sender.flight(),
             phase: self.sender.phase,
             confidence: 0.9,
-            value: Some((passing.time_ns - earlier.time_ns) as f64 / 1e9),
+            value: ((passing.time_ns - earlier.time_ns) as f64 / 1e9).into(),
             ..EventRow::NONE
         });
     }
@@ -268,7 +268,7 @@ impl Flow {
             },
             left: offset(passing.left),
             right: offset(passing.right),
-            frame: Some(passing.frame),
+            frame: passing.frame.into(),
             segments: u32::from(passing.right > passing.left),
             flight: self.sender.flight(),
             phase: self.sender.phase,
@@ -390,13 +390,13 @@ impl Flow {
             reason: Reason::Advertised,
             left: offset(self.sender.una),
             right: offset(self.sender.nxt),
-            frame: Some(start_frame),
-            cause_frame: frame,
+            frame: start_frame.into(),
+            cause_frame: frame.into(),
             segments: 0,
             flight: self.sender.flight(),
             phase: self.sender.phase,
             confidence: 1.0,
-            value: Some((time_ns - start_ns) as f64 / 1e9),
+            value: ((time_ns - start_ns) as f64 / 1e9).into(),
             ..EventRow::NONE
         });
     }

@@ -94,7 +94,6 @@ impl Round {
     }
 
     fn row(&self, flow: u32) -> RoundRow {
-        let known = |value: f64| (!value.is_nan()).then_some(value);
         RoundRow {
             flow,
             round: self.number,
@@ -105,15 +104,15 @@ impl Round {
             lost_segments: self.lost_segments,
             acked_bytes: self.acked_bytes,
             acks: self.acks,
-            rtt_s: known(self.rtt_s),
+            rtt_s: self.rtt_s.into(),
             flight: self.flight,
-            rwnd: Some(self.rwnd).filter(|window| window.is_finite()),
+            rwnd: Some(self.rwnd).filter(|window| window.is_finite()).into(),
             phase: self.phase,
             limited: self.limited,
             idle_s: self.idle_s,
             window_full_s: self.window_full_s,
-            cwnd_low: known(self.cwnd_low),
-            cwnd_high: known(self.cwnd_high),
+            cwnd_low: self.cwnd_low.into(),
+            cwnd_high: self.cwnd_high.into(),
         }
     }
 }

@@ -16,6 +16,7 @@ use arrow_buffer::{BooleanBuffer, Buffer, NullBuffer, OffsetBuffer};
 use arrow_schema::{DataType, Field};
 
 use super::address::Written;
+use crate::nullable::{Nullable, Number};
 use crate::rows::{Ending, Feedback, Kind, Phase, Reason, Vantage};
 use crate::segment::{Address, Options};
 
@@ -44,6 +45,16 @@ impl<V> Cell for Option<V> {
     #[inline]
     fn value(self) -> Option<V> {
         self
+    }
+}
+
+impl<N: Number> Cell for Nullable<N> {
+    type Value = N;
+    const NULLABLE: bool = true;
+
+    #[inline]
+    fn value(self) -> Option<N> {
+        self.get()
     }
 }
 

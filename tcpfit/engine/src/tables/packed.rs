@@ -5,6 +5,7 @@
 
 use std::marker::PhantomData;
 
+use crate::nullable::{self, Nullable};
 use crate::rows::{Ending, Feedback, Kind, Phase, Reason, Vantage};
 use crate::segment::Address;
 
@@ -262,6 +263,20 @@ impl<T: Number> Packable for Option<T> {
     }
 }
 
+impl<T: Number + nullable::Number> Packable for Nullable<T> {
+    const LONGEST: usize = T::LONGEST;
+
+    #[inline(always)]
+    fn write(self, writer: &mut Writer) {
+        self.get().write(writer);
+    }
+
+    #[inline(always)]
+    fn read(reader: &mut Reader) -> Self {
+        Option::<T>::read(reader).into()
+    }
+}
+
 impl Packable for Address {
     const LONGEST: usize = 18;
 
@@ -304,16 +319,16 @@ mod tests {
                     dst: [0; 16],
                     first_ns: [i64::MIN, i64::MAX, -1, 0, 1_700_000_000_000_000_000][n as usize % 5],
                     last_ns: i64::from(n),
-                    handshake_rtt_s: (n % 3 > 0).then_some(f64::from(n) / 7.0),
-                    mss_bytes: (n % 2 > 0).then_some(n % 5),
+                    handshake_rtt_s: (n % 3 > 0).then_some(f64::from(n) / 7.0).into(),
+                    mss_bytes: (n % 2 > 0).then_some(n % 5).into(),
                     sack_permitted: [None, Some(false), Some(true)][n as usize % 3],
                     vantage: Vantage::ALL[n as usize % Vantage::ALL.len()],
                     ecn_feedback: Feedback::ALL.get(n as usize % 5).copied(),
                     ending: Ending::ALL[n as usize % Ending::ALL.len()],
-                    reset_frame: (n % 11 > 0).then_some(number),
+                    reset_frame: (n % 11 > 0).then_some(number).into(),
                     data_segments: number,
-                    ece_acks: (n % 7 > 0).then_some(number),
-                    rwnd_max: Some([0.0, -0.0, f64::INFINITY, 65_535.0][n as usize % 4]),
+                    ece_acks: (n % 7 > 0).then_some(number).into(),
+                    rwnd_max: [0.0, -0.0, f64::INFINITY, 65_535.0][n as usize % 4].into(),
                     busy_s: f64::MIN_POSITIVE,
                     ..FlowRow::default()
                 }
@@ -332,20 +347,20 @@ mod tests {
             reason: Reason::Unknown,
             left: u64::MAX,
             right: u64::MAX,
-            frame: Some(u64::MAX),
-            cause_frame: Some(u64::MAX),
+            frame: u64::MAX.into(),
+            cause_frame: u64::MAX.into(),
             segments: u32::MAX,
             flight: -1.0 / 3.0,
             phase: Phase::Loss,
             confidence: -1.0 / 3.0,
-            value: Some(-1.0 / 3.0),
+            value: (-1.0 / 3.0).into(),
             timeout_follows: Some(true),
-            replayed_s: Some(-1.0 / 3.0),
-            replayed_rfc_s: Some(-1.0 / 3.0),
-            order: Some(u64::MAX),
-            arrival: Some(u64::MAX),
-            end_ns: Some(i64::MAX),
-            flight_after: Some(-1.0 / 3.0),
+            replayed_s: (-1.0 / 3.0).into(),
+            replayed_rfc_s: (-1.0 / 3.0).into(),
+            order: u64::MAX.into(),
+            arrival: u64::MAX.into(),
+            end_ns: i64::MAX.into(),
+            flight_after: (-1.0 / 3.0).into(),
         };
         let rows = [[long; 100], [EventRow::NONE; 100]].concat();
         assert_eq!(rows, back(&rows));

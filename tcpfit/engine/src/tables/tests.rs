@@ -1,5 +1,6 @@
 use super::part::STOW;
 use super::*;
+use crate::nullable::Nullable;
 use crate::rows::{Kind, Phase, Reason};
 use crate::segment::{Direction, Options, V4_MAPPED};
 use arrow_array::cast::AsArray;
@@ -106,7 +107,7 @@ fn rows_are_sorted_however_they_were_settled() {
         ..EventRow::NONE
     };
     let rows: Vec<_> = (0..40_000)
-        .map(|i| event(i % 3, i64::from(i % 7), Some(u64::from(i))))
+        .map(|i| event(i % 3, i64::from(i % 7), u64::from(i).into()))
         .collect();
     let tables = |rows: &[EventRow]| {
         let mut collector = Collector::default();
@@ -142,7 +143,7 @@ fn late_rows_come_to_their_places_and_equals_stay_as_they_came() {
                 flow,
                 time_ns: (n - late) / 10,
                 left: chance(2),
-                value: Some(n as f64),
+                value: (n as f64).into(),
                 timeout_follows: (n % 3 > 0).then_some(n % 2 > 0),
                 ..EventRow::NONE
             }
@@ -158,7 +159,7 @@ fn late_rows_come_to_their_places_and_equals_stay_as_they_came() {
         let follows = batch.column_by_name("timeout_follows").unwrap().as_boolean();
         for (value, follows) in values.iter().zip(follows) {
             let row = next.next().unwrap();
-            assert_eq!((row.value, row.timeout_follows), (value, follows));
+            assert_eq!((row.value.get(), row.timeout_follows), (value, follows));
         }
     }
     assert!(next.next().is_none());
@@ -172,10 +173,10 @@ fn rows_that_were_stowed_come_back_as_they_went() {
         kind: Kind::ALL[n as usize % Kind::ALL.len()],
         reason: Reason::ALL[n as usize % Reason::ALL.len()],
         left: n,
-        frame: (!n.is_multiple_of(3)).then_some(n),
+        frame: (!n.is_multiple_of(3)).then_some(n).into(),
         flight: if n.is_multiple_of(5) { f64::NAN } else { n as f64 },
         timeout_follows: [None, Some(false), Some(true)][n as usize % 3],
-        end_ns: n.is_multiple_of(2).then_some(-(n as i64)),
+        end_ns: n.is_multiple_of(2).then_some(-(n as i64)).into(),
         ..EventRow::NONE
     };
     // so many that they are stowed, and so few that they are not
@@ -203,8 +204,8 @@ fn columns_that_are_alike_share_their_memory() {
             data_segments: u64::from(flow),
             sent_segments: u64::from(flow),
             acks: u64::from(flow % 7 == 3),
-            ece_acks: Some(u64::from(flow % 7 == 3)),
-            cwr_segments: (flow != 9).then_some(u64::from(flow % 7 == 3)),
+            ece_acks: u64::from(flow % 7 == 3).into(),
+            cwr_segments: (flow != 9).then_some(u64::from(flow % 7 == 3)).into(),
             busy_s,
             ..FlowRow::default()
         });
@@ -259,15 +260,15 @@ fn tables_where_rows_wait(many: usize) -> Tables {
                 lost_segments: 0,
                 acked_bytes: u64::from(round) * 1448,
                 acks: 1,
-                rtt_s: (round % 3 > 0).then_some(f64::from(flow) / 7e3),
+                rtt_s: (round % 3 > 0).then_some(f64::from(flow) / 7e3).into(),
                 flight: f64::from(round * 1448),
-                rwnd: Some(65_535.0),
+                rwnd: 65_535.0.into(),
                 phase: Phase::ALL[flow as usize % 3],
                 limited: round % 2 > 0,
                 idle_s: 0.0,
                 window_full_s: -0.0,
-                cwnd_low: None,
-                cwnd_high: Some(f64::from(flow)),
+                cwnd_low: Nullable::NONE,
+                cwnd_high: f64::from(flow).into(),
             });
         }
         if flow.is_multiple_of(5) {
@@ -275,7 +276,7 @@ fn tables_where_rows_wait(many: usize) -> Tables {
                 flow,
                 time_ns: i64::from(n),
                 kind: Kind::Loss,
-                frame: Some(u64::from(n)),
+                frame: u64::from(n).into(),
                 ..EventRow::NONE
             });
         }
@@ -286,7 +287,7 @@ fn tables_where_rows_wait(many: usize) -> Tables {
             dst: [flow as u8; 16],
             first_ns: 1_700_000_000_000_000_000 + i64::from(n),
             last_ns: -i64::from(n),
-            ece_acks: (flow & 1 > 0).then_some(u64::from(flow)),
+            ece_acks: (flow & 1 > 0).then_some(u64::from(flow)).into(),
             flight_max: [f64::from(flow), f64::NAN][flow as usize % 2],
             ..FlowRow::default()
         });

@@ -289,7 +289,7 @@ impl Sorted for EventRow {
     fn key(&self) -> Self::Key {
         (
             Some(self.kind),
-            self.frame,
+            self.frame.get(),
             Some(self.left),
             Some(self.right),
             Some(self.reason),

@@ -128,13 +128,13 @@ impl Connection {
                 reason: Reason::Syn,
                 left: 0,
                 right: 1,
-                frame: Some(syn.frame),
-                cause_frame: Some(*earlier),
+                frame: syn.frame.into(),
+                cause_frame: (*earlier).into(),
                 segments: n as u32,
                 flight: 0.0,
                 phase: Phase::Open,
                 confidence: 0.95,
-                value: Some(*since_s),
+                value: (*since_s).into(),
                 ..EventRow::NONE
             });
         }

@@ -31,15 +31,15 @@ impl Connection {
             window_scale: scales.exact(),
             window_scale_low: scales.low,
             window_scale_high: scales.high,
-            rwnd_max: peer.windows.range().and_then(|(_, most)| segments(most)),
-            rwnd_min: peer.windows.range().and_then(|(least, _)| segments(least)),
+            rwnd_max: peer.windows.range().and_then(|(_, most)| segments(most)).into(),
+            rwnd_min: peer.windows.range().and_then(|(least, _)| segments(least)).into(),
             src: src.0,
             src_port: src.1,
             dst: dst.0,
             dst_port: dst.1,
             closed: self.closed(),
             ending: self.ending(end),
-            reset_frame: self.first_reset.map(|(_, frame)| frame),
+            reset_frame: self.first_reset.map(|(_, frame)| frame).into(),
             completeness,
             ..known
         }
@@ -115,9 +115,9 @@ impl Connection {
             last_ns: flow.last_ns.max(flow.first_ns),
             vantage: sender.vantage,
             vantage_confidence: position.confidence,
-            vantage_fraction: position.fraction(end),
-            handshake_rtt_s: position.round_trip_s().filter(|_| syns.is_some()),
-            mss_bytes: syns.and_then(|_| flow.smss_known.then_some(sender.smss)),
+            vantage_fraction: position.fraction(end).into(),
+            handshake_rtt_s: position.round_trip_s().filter(|_| syns.is_some()).into(),
+            mss_bytes: syns.and_then(|_| flow.smss_known.then_some(sender.smss)).into(),
             smss_bytes: sender.smss,
             window_scale: offered.exact(),
             window_scale_low: scales.low,
@@ -130,14 +130,16 @@ impl Connection {
             ecn: marks.feedback.map(|feedback| feedback != Feedback::None),
             ecn_feedback: marks.feedback,
             offload: flow.offload,
-            stamp_tick_s: (own.stamps.tick_ns > 0).then_some(own.stamps.tick_ns as f64 / 1e9),
+            stamp_tick_s: (own.stamps.tick_ns > 0)
+                .then_some(own.stamps.tick_ns as f64 / 1e9)
+                .into(),
             acks_seen: flow.acks_seen,
             one_way: !peer.seen,
             options_cut: syns.is_some_and(|(a, b)| a.incomplete || b.incomplete),
             early_acks: (flow.early().segments, flow.early().longest_ns),
             closed: self.closed(),
             ending: self.ending(end),
-            reset_frame: self.first_reset.map(|(_, frame)| frame),
+            reset_frame: self.first_reset.map(|(_, frame)| frame).into(),
             completeness,
             data_segments: arrivals.segments,
             sent_segments: arrivals.segments - arrivals.counts().network_copies + fates.lost_upstream,
@@ -162,32 +164,39 @@ impl Connection {
             duplicated_segments: arrivals.counts().copies,
             zero_window_episodes: flow.windows.zero_count,
             ce_segments: marks.seen().ce_segments,
-            ece_acks: marks.feedback.map(|_| marks.seen().ece_acks),
-            ace_marks: marks.feedback.map(|_| marks.seen().ace_marks),
+            ece_acks: marks.feedback.map(|_| marks.seen().ece_acks).into(),
+            ace_marks: marks.feedback.map(|_| marks.seen().ace_marks).into(),
             mark_events: match marks.feedback {
-                Some(Feedback::None) => Some(0),
-                Some(_) if flow.acks_seen => Some(marks.seen().echoed_events),
-                _ => (sender.vantage != Vantage::Sender).then_some(marks.seen().arrived_events),
+                Some(Feedback::None) => 0.into(),
+                Some(_) if flow.acks_seen => marks.seen().echoed_events.into(),
+                _ => (sender.vantage != Vantage::Sender)
+                    .then_some(marks.seen().arrived_events)
+                    .into(),
             },
-            cwr_segments: marks.feedback.map(|_| marks.seen().cwr_segments),
+            cwr_segments: marks.feedback.map(|_| marks.seen().cwr_segments).into(),
             missing_segments: fates.missing,
             acks: totals.acks,
             duplicate_acks: sender.duplicates.count,
             rtt_samples: rtt.samples,
-            rtt_mean_s: rtt.mean_s().map(|mean| {
-                if totals.measured_s > 0.0 {
-                    totals.srtt_integral / totals.measured_s
-                } else {
-                    mean
-                }
-            }),
-            rtt_sd_s: rtt.sd_s(),
-            rtt_min_s: rtt.min_s.is_finite().then_some(rtt.min_s),
-            rtt_p95_s: rtt.quantile_s(0.95),
-            rto_s: (totals.measured_s > 0.0).then(|| totals.rto_integral / totals.measured_s),
+            rtt_mean_s: rtt
+                .mean_s()
+                .map(|mean| {
+                    if totals.measured_s > 0.0 {
+                        totals.srtt_integral / totals.measured_s
+                    } else {
+                        mean
+                    }
+                })
+                .into(),
+            rtt_sd_s: rtt.sd_s().into(),
+            rtt_min_s: rtt.min_s.is_finite().then_some(rtt.min_s).into(),
+            rtt_p95_s: rtt.quantile_s(0.95).into(),
+            rto_s: (totals.measured_s > 0.0)
+                .then(|| totals.rto_integral / totals.measured_s)
+                .into(),
             flight_max: if sender.one_way { f64::NAN } else { sender.flight_max },
-            rwnd_max: peer.windows.range().and_then(|(_, most)| scaled(most)),
-            rwnd_min: peer.windows.range().and_then(|(least, _)| scaled(least)),
+            rwnd_max: peer.windows.range().and_then(|(_, most)| scaled(most)).into(),
+            rwnd_min: peer.windows.range().and_then(|(least, _)| scaled(least)).into(),
             limited_share: if sender.one_way {
                 f64::NAN
             } else {
