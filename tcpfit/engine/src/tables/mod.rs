@@ -137,7 +137,7 @@ impl Collector {
     #[cold]
     fn pack(&mut self) {
         self.pack = true;
-        self.parts.iter_mut().for_each(Part::pack);
+        self.parts.iter_mut().for_each(|part| part.pack(&mut self.room));
     }
 
     /// The same capture gives the same tables however rows were settled.

@@ -1,8 +1,8 @@
 //! Rows of some flows on their way into columns: in the order in which the tracker settled them, then sorted.
 //!
-//! Rows are wider than the columns made of them. A flow may have any number of events and rounds, so where a part has many
-//! of them they wait as columns, unsorted, and are sorted at the end a column at a time. Where many parts wait for their
-//! last flow, rows are packed.
+//! A flow may have any number of events and rounds. Where very many of them wait for their parts' last flows they wait as
+//! columns, which take less, and are sorted at the end a column at a time. Where many parts wait for their last flow, rows are
+//! packed.
 
 use std::mem::take;
 use std::sync::Arc;
@@ -22,6 +22,9 @@ pub const PART: usize = 2048;
 
 /// Rows that are stowed together, under a MiB, and rows of a batch.
 pub const STOW: usize = 4096;
+
+/// Events, or rounds, that may wait in chunks, over all parts: some 16 MB. Beyond, they are stowed.
+const WAITING: usize = 32 * STOW;
 
 /// Rows that few parts have.
 const SEVERAL: usize = 512;
@@ -91,10 +94,10 @@ impl Part {
     }
 
     /// Packs the rows that wait.
-    pub fn pack(&mut self) {
+    pub fn pack(&mut self, room: &mut Room) {
         self.flows.pack();
-        self.events.rows.pack();
-        self.rounds.rows.pack();
+        self.events.pack(&mut room.events);
+        self.rounds.pack(&mut room.rounds);
     }
 
     /// Sorts the rows and turns them into columns.
@@ -117,11 +120,30 @@ pub struct Room {
     rounds: Rooms<RoundRow>,
 }
 
-struct Rooms<R>(Vec<Vec<R>>);
+struct Rooms<R> {
+    empty: Vec<Vec<R>>,
+    /// Rows that wait, in chunks, and so many may.
+    waiting: usize,
+    most: usize,
+}
 
 impl<R> Default for Rooms<R> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self {
+            empty: Vec::new(),
+            waiting: 0,
+            most: WAITING,
+        }
+    }
+}
+
+#[cfg(test)]
+impl Room {
+    /// Where so many rows of a kind may wait in chunks.
+    pub fn for_chunks(most: usize) -> Self {
+        let mut room = Self::default();
+        (room.events.most, room.rounds.most) = (most, most);
+        room
     }
 }
 
@@ -130,14 +152,14 @@ impl<R> Rooms<R> {
     const MOST: usize = 2;
 
     fn take(&mut self, rows: usize) -> Vec<R> {
-        let room = self.0.pop().filter(|room| room.capacity() >= rows);
+        let room = self.empty.pop().filter(|room| room.capacity() >= rows);
         room.unwrap_or_else(|| Vec::with_capacity(rows))
     }
 
     fn give(&mut self, mut room: Vec<R>) {
         room.clear();
-        if self.0.len() < Self::MOST && room.capacity() > SEVERAL {
-            self.0.push(room);
+        if self.empty.len() < Self::MOST && room.capacity() > SEVERAL {
+            self.empty.push(room);
         }
     }
 }
@@ -274,24 +296,27 @@ impl<R: Pack> Waiting<R> {
         R: Sorted,
     {
         let rows = self.all();
-        let batches = settled(&rows, recent);
+        let batches = settled(rows.len(), |n| &rows[n], recent);
         room.give(rows);
         batches
     }
 }
 
-/// Rows, of which those that are many wait as columns.
+/// Rows, of which there may be many: those that came first are stowed, those that came next in chunks.
 struct Stowing<R: Rows> {
-    rows: Waiting<R>,
-    /// `STOW` rows each, in order.
+    /// Columns of `STOW` rows each, in order.
     stowed: Vec<R::Columns>,
+    /// `STOW` rows each, as they came.
+    chunks: Vec<Vec<R>>,
+    rows: Waiting<R>,
 }
 
 impl<R: Rows> Default for Stowing<R> {
     fn default() -> Self {
         Self {
-            rows: Waiting::default(),
             stowed: Vec::new(),
+            chunks: Vec::new(),
+            rows: Waiting::default(),
         }
     }
 }
@@ -312,13 +337,39 @@ impl<R: Stowable> Stowing<R> {
         }
         // packed they take less than columns
         if self.rows.rows.len() == STOW || self.rows.packed.len() >= PACKED {
-            self.stow();
+            self.on_many(room);
+        }
+    }
+
+    /// As many rows wait as are stowed together.
+    #[cold]
+    fn on_many(&mut self, room: &mut Rooms<R>) {
+        if self.rows.packed.len() > 0 || room.waiting >= room.most {
+            self.stow(room);
+        } else {
+            self.chunks
+                .push(std::mem::replace(&mut self.rows.rows, room.take(STOW)));
+            room.waiting += STOW;
+        }
+    }
+
+    /// Packs the rows that wait; those in chunks are stowed.
+    fn pack(&mut self, room: &mut Rooms<R>) {
+        self.stow_chunks(room);
+        self.rows.pack();
+    }
+
+    fn stow_chunks(&mut self, room: &mut Rooms<R>) {
+        for rows in self.chunks.drain(..) {
+            self.stowed.push(columns(&rows));
+            room.waiting -= STOW;
+            room.give(rows);
         }
     }
 
     /// As columns, whatever is as many as are stowed together.
-    #[cold]
-    fn stow(&mut self) {
+    fn stow(&mut self, room: &mut Rooms<R>) {
+        self.stow_chunks(room);
         let mut rows = take(&mut self.rows).all();
         let stowed = rows.len() / STOW * STOW;
         self.stowed.extend(rows[..stowed].chunks(STOW).map(columns));
@@ -332,9 +383,9 @@ impl<R: Stowable> Stowing<R> {
 
     fn settle(mut self, recent: &mut Vec<Made>, room: &mut Rooms<R>) -> Vec<Batch> {
         if self.stowed.is_empty() {
-            return self.rows.settle(recent, room);
+            return self.settle_rows(recent, room);
         }
-        self.stow();
+        self.stow(room);
         let last = take(&mut self.rows.rows);
         let rows = self.stowed.len() * STOW + last.len();
         if !last.is_empty() {
@@ -345,28 +396,47 @@ impl<R: Stowable> Stowing<R> {
         let batches = R::Columns::gather(&mut self.stowed, &batches).into_iter();
         batches.map(|columns| narrowed(columns, recent)).collect()
     }
+
+    /// Where none are stowed.
+    fn settle_rows(mut self, recent: &mut Vec<Made>, room: &mut Rooms<R>) -> Vec<Batch> {
+        if self.chunks.is_empty() {
+            return self.rows.settle(recent, room);
+        }
+        room.waiting -= self.chunks.len() * STOW;
+        // where there are chunks, nothing is packed
+        self.chunks.push(self.rows.rows);
+        let count = self.chunks.iter().map(Vec::len).sum();
+        let batches = settled(count, |n| &self.chunks[n / STOW][n % STOW], recent);
+        self.chunks.into_iter().for_each(|rows| room.give(rows));
+        batches
+    }
 }
 
-/// The rows, sorted, as columns.
-fn settled<R: Sorted>(rows: &[R], recent: &mut Vec<Made>) -> Vec<Batch> {
-    let order = sorted(rows);
+/// Rows that are told by their number, sorted, as columns.
+fn settled<'a, R: Sorted + 'a>(
+    count: usize,
+    row: impl Fn(usize) -> &'a R + Copy,
+    recent: &mut Vec<Made>,
+) -> Vec<Batch> {
+    let order = sorted(count, row);
     let batches = order
         .chunks(STOW)
-        .map(|places| narrowed(filled(rows, places).finish(), recent));
+        .map(|places| narrowed(filled(row, places).finish(), recent));
     batches.collect()
 }
 
 /// As columns, sorted.
 fn columns<R: Sorted>(rows: &[R]) -> R::Columns {
-    filled(rows, &sorted(rows))
+    let row = |n: usize| &rows[n];
+    filled(row, &sorted(rows.len(), row))
 }
 
 /// Columns of the rows at those places.
-fn filled<R: Rows>(rows: &[R], places: &[u32]) -> R::Columns {
+fn filled<'a, R: Rows + 'a>(row: impl Fn(usize) -> &'a R, places: &[u32]) -> R::Columns {
     let mut columns = R::Columns::with_room(places.len());
     let mut block = Vec::with_capacity(BLOCK);
     for places in places.chunks(BLOCK) {
-        block.extend(places.iter().map(|&place| &rows[place as usize]));
+        block.extend(places.iter().map(|&place| row(place as usize)));
         columns.extend(block.iter().copied());
         block.clear();
     }
@@ -374,22 +444,22 @@ fn filled<R: Rows>(rows: &[R], places: &[u32]) -> R::Columns {
 }
 
 /// Places of the rows of a part in the order of their flows, their places in these, and their keys; equals as they came.
-fn sorted<R: Sorted>(rows: &[R]) -> Vec<u32> {
-    if rows.is_empty() {
+fn sorted<'a, R: Sorted + 'a>(count: usize, row: impl Fn(usize) -> &'a R + Copy) -> Vec<u32> {
+    if count == 0 {
         return Vec::new();
     }
     // by flow: where each one's rows begin, and then, one further, where they end
     let mut ends = [0; PART + 1];
-    let number = |row: &R| row.flow() as usize % PART;
-    rows.iter().for_each(|row| ends[number(row) + 1] += 1);
+    let number = |n: usize| row(n).flow() as usize % PART;
+    (0..count).for_each(|n| ends[number(n) + 1] += 1);
     (0..PART).for_each(|flow| ends[flow + 1] += ends[flow]);
-    let mut order = vec![0; rows.len()];
-    for (n, row) in rows.iter().enumerate() {
-        let end = &mut ends[number(row)];
+    let mut order = vec![0; count];
+    for n in 0..count {
+        let end = &mut ends[number(n)];
         order[*end] = n as u32;
         *end += 1;
     }
-    let (place, key) = (|row: usize| rows[row].place(), |row: usize| rows[row].key());
+    let (place, key) = (|n: usize| row(n).place(), |n: usize| row(n).key());
     let mut begin = 0;
     for end in ends {
         let rows = &mut order[begin..end];

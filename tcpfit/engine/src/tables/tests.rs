@@ -90,6 +90,16 @@ fn a_wrong_column_is_named() {
     );
 }
 
+/// Rows that may wait in chunks: none, so that they are stowed, some of them, all.
+const CHUNKS: [usize; 3] = [0, 2 * STOW, 1 << 20];
+
+fn where_wait(chunks: usize) -> Collector {
+    Collector {
+        room: Room::for_chunks(chunks),
+        ..Collector::default()
+    }
+}
+
 #[test]
 fn rows_are_sorted_however_they_were_settled() {
     let event = |flow, time_ns, frame| EventRow {
@@ -109,15 +119,17 @@ fn rows_are_sorted_however_they_were_settled() {
     let rows: Vec<_> = (0..40_000)
         .map(|i| event(i % 3, i64::from(i % 7), u64::from(i).into()))
         .collect();
-    let tables = |rows: &[EventRow]| {
-        let mut collector = Collector::default();
+    let tables = |rows: &[EventRow], chunks| {
+        let mut collector = where_wait(chunks);
         rows.iter().for_each(|row| collector.event(*row));
         collector.finish(None, Vec::new()).events
     };
-    let forward = tables(&rows);
-    let backward = tables(&rows.iter().rev().copied().collect::<Vec<_>>());
-    assert_eq!((10, 40_000), (forward.batches().count(), forward.rows()));
-    assert!(forward.batches().eq(backward.batches()));
+    for chunks in CHUNKS {
+        let forward = tables(&rows, chunks);
+        let backward = tables(&rows.iter().rev().copied().collect::<Vec<_>>(), chunks);
+        assert_eq!((10, 40_000), (forward.batches().count(), forward.rows()));
+        assert!(forward.batches().eq(backward.batches()));
+    }
 }
 
 #[test]
@@ -149,20 +161,24 @@ fn late_rows_come_to_their_places_and_equals_stay_as_they_came() {
             }
         })
         .collect();
-    let mut collector = Collector::default();
-    rows.iter().for_each(|row| collector.event(*row));
-    let table = collector.finish(None, Vec::new()).events;
+    let tables = CHUNKS.map(|chunks| {
+        let mut collector = where_wait(chunks);
+        rows.iter().for_each(|row| collector.event(*row));
+        collector.finish(None, Vec::new()).events
+    });
     rows.sort_by_key(|row| (row.flow, row.time_ns, row.left));
-    let mut next = rows.iter();
-    for batch in table.batches() {
-        let values = batch.column_by_name("value").unwrap().as_primitive::<Float64Type>();
-        let follows = batch.column_by_name("timeout_follows").unwrap().as_boolean();
-        for (value, follows) in values.iter().zip(follows) {
-            let row = next.next().unwrap();
-            assert_eq!((row.value.get(), row.timeout_follows), (value, follows));
+    for table in tables {
+        let mut next = rows.iter();
+        for batch in table.batches() {
+            let values = batch.column_by_name("value").unwrap().as_primitive::<Float64Type>();
+            let follows = batch.column_by_name("timeout_follows").unwrap().as_boolean();
+            for (value, follows) in values.iter().zip(follows) {
+                let row = next.next().unwrap();
+                assert_eq!((row.value.get(), row.timeout_follows), (value, follows));
+            }
         }
+        assert!(next.next().is_none());
     }
-    assert!(next.next().is_none());
 }
 
 #[test]
@@ -179,19 +195,22 @@ fn rows_that_were_stowed_come_back_as_they_went() {
         end_ns: n.is_multiple_of(2).then_some(-(n as i64)).into(),
         ..EventRow::NONE
     };
-    // so many that they are stowed, and so few that they are not
-    let columns = |count: u64| {
-        let mut collector = Collector::default();
+    let columns = |count: u64, chunks| {
+        let mut collector = where_wait(chunks);
         (0..count).for_each(|n| collector.event(row(n)));
         let table = collector.finish(None, Vec::new()).events;
         assert_eq!(count as usize, table.rows());
         table.batches().collect::<Vec<_>>()
     };
-    let (many, few) = (columns(10_000), columns(3_000));
-    assert_eq!((3, 1), (many.len(), few.len()));
-    assert_eq!(few[0], many[0].slice(0, 3_000));
-    let place = many[1].column_by_name("left").unwrap().as_primitive::<UInt64Type>();
-    assert!(place.values().iter().copied().eq(STOW as u64..2 * STOW as u64));
+    // so few that they are not stowed
+    let few = columns(3_000, 0);
+    for chunks in CHUNKS {
+        let many = columns(10_000, chunks);
+        assert_eq!((3, 1), (many.len(), few.len()));
+        assert_eq!(few[0], many[0].slice(0, 3_000));
+        let place = many[1].column_by_name("left").unwrap().as_primitive::<UInt64Type>();
+        assert!(place.values().iter().copied().eq(STOW as u64..2 * STOW as u64));
+    }
 }
 
 #[test]
@@ -237,12 +256,12 @@ fn columns_that_are_alike_share_their_memory() {
 }
 
 /// Tables of flows that end in an order that jumps from part to part, with a round each and many of some, where so many
-/// flows' rows may wait unpacked.
-fn tables_where_rows_wait(many: usize) -> Tables {
+/// flows' rows may wait unpacked, and so many rounds in chunks.
+fn tables_where_rows_wait(many: usize, chunks: usize) -> Tables {
     const FLOWS: u32 = 6 * PART as u32 + 100;
     let mut collector = Collector {
         many,
-        ..Collector::default()
+        ..where_wait(chunks)
     };
     let mut packed = 0;
     for n in 0..FLOWS {
@@ -299,17 +318,20 @@ fn tables_where_rows_wait(many: usize) -> Tables {
 
 #[test]
 fn rows_that_wait_packed_come_back_as_they_went() {
-    let plain = tables_where_rows_wait(usize::MAX);
+    let plain = tables_where_rows_wait(usize::MAX, usize::MAX);
     assert_eq!(6 * PART + 100, plain.flows.rows());
     // packed from the first on, or as they become many and fewer again
-    for many in [0, 3_000, 9_000] {
-        let packed = tables_where_rows_wait(many);
+    let cases = [0, 3_000, 9_000, usize::MAX]
+        .into_iter()
+        .flat_map(|many| CHUNKS.map(|chunks| (many, chunks)));
+    for (many, chunks) in cases {
+        let packed = tables_where_rows_wait(many, chunks);
         for (one, other) in [
             (&plain.flows, &packed.flows),
             (&plain.events, &packed.events),
             (&plain.rounds, &packed.rounds),
         ] {
-            assert!(one.batches().eq(other.batches()), "{many}");
+            assert!(one.batches().eq(other.batches()), "{many} {chunks}");
         }
     }
 }
