@@ -156,6 +156,8 @@ pub struct Connection {
     shifts: [Option<u8>; 2],
     synack_seen: bool,
     reset: bool,
+    /// Both ends have been seen, neither has finished, and where the capture was taken is known.
+    under_way: bool,
     /// End that sent the SYN, if it was seen.
     client: Option<usize>,
     /// Segments, and the end that sent each.
@@ -184,6 +186,7 @@ impl Connection {
             mirrors: None,
             first_reset: None,
             reset: false,
+            under_way: false,
         }
     }
 
@@ -302,19 +305,38 @@ impl Connection {
     /// Takes the next of the segments that came packed.
     #[inline(never)]
     pub fn push_packed(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
-        self.push(end, segment, numbers, sink);
+        if !self.push_ordinary(end, segment, numbers, sink) {
+            self.push_any(end, segment, numbers, sink);
+        }
     }
 
-    /// Takes the next segment, which `end` sent.
+    /// Takes the next segment, which `end` sent, if it is what most are: an ACK, with data or without, of a connection under
+    /// way. False if it was not taken.
     #[inline(always)] // where segments come from, all of the way is in one place
-    pub fn push(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
-        self.ends[end].seen = true;
-        if let Some((tsval, _)) = segment.options.timestamps {
-            self.ends[end].stamps.learn(tsval, segment.time_ns);
+    pub fn push_ordinary(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) -> bool {
+        let concerns = flags::SYN | flags::FIN | flags::RST | flags::ACK;
+        if !self.under_way || segment.flags & concerns != flags::ACK {
+            return false;
         }
-        let repeated = self.ends[end].last.is_repeated_by(segment);
-        if repeated && segment.payload == 0 && (segment.ip_id.is_some_and(|id| id != 0) || self.uses_sack()) {
-            return; // of data the flow counts the copies
+        if !self.is_copied(end, segment) {
+            self.on_ack(1 - end, segment, sink);
+            self.on_data(end, segment, numbers, sink);
+        }
+        true
+    }
+
+    /// Takes any segment.
+    #[inline(never)]
+    pub fn push_any(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.take(end, segment, numbers, sink);
+        let goes_on = |end: &End| end.seen && end.unwrap.is_some() && end.fin.is_none() && !end.last.doubled;
+        self.under_way = self.position.is_some() && !self.reset && self.ends.iter().all(goes_on);
+    }
+
+    fn take(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
+        self.ends[end].seen = true;
+        if self.is_copied(end, segment) {
+            return;
         }
         if self.ends[end].last.doubled && self.is_mirrored(end, segment) {
             self.on_mirrored(end, segment, sink);
@@ -331,6 +353,16 @@ impl Connection {
             return;
         }
         self.process(end, segment, numbers, sink);
+    }
+
+    /// The segment is the packet before once more, and nothing is to be taken of it: of data the flow counts the copies.
+    #[inline(always)]
+    fn is_copied(&mut self, end: usize, segment: &Segment) -> bool {
+        if let Some((tsval, _)) = segment.options.timestamps {
+            self.ends[end].stamps.learn(tsval, segment.time_ns);
+        }
+        let repeated = self.ends[end].last.is_repeated_by(segment);
+        repeated && segment.payload == 0 && (segment.ip_id.is_some_and(|id| id != 0) || self.uses_sack())
     }
 
     /// Packets of the host that captures come twice, and this one has come.
@@ -397,17 +429,12 @@ impl Connection {
             if segment.has(flags::SYN) && segment.payload == 0 {
                 self.answer_early_data(end, segment, sink);
             } else {
-                self.process_held(end, segment, numbers, sink);
+                self.process(end, segment, numbers, sink);
             }
         }
     }
 
     #[inline(never)]
-    fn process_held(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
-        self.process(end, segment, numbers, sink);
-    }
-
-    #[inline(always)]
     fn process(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         if segment.has(flags::RST) {
             self.reset = true;
@@ -423,6 +450,15 @@ impl Connection {
                 self.on_ack_alone(1 - end, segment, numbers, sink);
             }
         }
+        self.on_data(end, segment, numbers, sink);
+        if segment.has(flags::FIN) {
+            self.ends[end].fin = Some(segment.seq.wrapping_add(segment.seq_len()));
+        }
+    }
+
+    /// What the segment carries.
+    #[inline(always)]
+    fn on_data(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         let unwrap = self.ends[end]
             .unwrap
             .get_or_insert_with(|| Unwrap::new(segment.seq.wrapping_sub(1)));
@@ -435,9 +471,6 @@ impl Connection {
             flow.arrivals.two_way = false;
         } else {
             self.ends[end].before_data(segment);
-        }
-        if segment.has(flags::FIN) {
-            self.ends[end].fin = Some(segment.seq.wrapping_add(segment.seq_len()));
         }
     }
 

@@ -308,13 +308,25 @@ impl Tracker {
         };
         let listing = &mut self.places.listings[place as usize];
         listing.last_ns = segment.time_ns; // the clock lets no time go back
-        if connection.needs_hint() && !segment.has(flags::SYN) {
-            connection.hint(self.hosts.are_local(listing.hosts));
-        }
         if self.hosts.shares_counter(listing, end, segment) {
             connection.share_counter(end);
         }
-        connection.push(end, segment, &mut self.numbers, sink);
+        if !connection.push_ordinary(end, segment, &mut self.numbers, sink) {
+            self.push_any(place, end, segment, sink);
+        }
+    }
+
+    /// Gives any segment to the connection there, which is followed.
+    #[inline(never)]
+    fn push_any(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) {
+        let Kept::Live(connection) = &mut self.places.kept[place as usize] else {
+            return;
+        };
+        let listing = &mut self.places.listings[place as usize];
+        if connection.needs_hint() && !segment.has(flags::SYN) {
+            connection.hint(self.hosts.are_local(listing.hosts));
+        }
+        connection.push_any(end, segment, &mut self.numbers, sink);
         if connection.closed() && (!listing.lingers || connection.is_over() && !listing.ends_soon) {
             self.linger(place, segment.time_ns);
         }
