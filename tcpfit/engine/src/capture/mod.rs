@@ -54,6 +54,15 @@ pub struct Info {
     pub warnings: Warnings,
 }
 
+impl Info {
+    /// Of a packet whose time is not the latest.
+    #[cold]
+    fn widen(&mut self, time_ns: i64) {
+        let (start_ns, end_ns) = self.times_ns.unwrap_or((time_ns, time_ns));
+        self.times_ns = Some((start_ns.min(time_ns), end_ns.max(time_ns)));
+    }
+}
+
 enum Reader {
     Pcap(pcap::Pcap),
     Pcapng(pcapng::Pcapng),
@@ -174,8 +183,10 @@ impl Capture {
         let info = &mut self.info;
         info.packets += 1;
         info.wire_bytes += u64::from(record.wire_len);
-        let (start_ns, end_ns) = info.times_ns.get_or_insert((record.time_ns, record.time_ns));
-        (*start_ns, *end_ns) = ((*start_ns).min(record.time_ns), (*end_ns).max(record.time_ns));
+        match &mut info.times_ns {
+            Some((_, end_ns)) if *end_ns <= record.time_ns => *end_ns = record.time_ns,
+            _ => info.widen(record.time_ns),
+        }
         Ok(Some(Packet {
             frame: info.packets,
             time_ns: record.time_ns,

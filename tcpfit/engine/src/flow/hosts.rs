@@ -125,10 +125,10 @@ impl Hosts {
     #[inline]
     pub fn shares_counter(&mut self, listing: &Listing, end: usize, segment: &Segment) -> bool {
         let id = segment.ip_id.unwrap_or(0);
-        match listing.hosts[end] {
-            Some(host) if id != 0 => self.of(host).shares_counter(listing.number, id),
-            _ => false,
-        }
+        let host = listing.hosts[end];
+        // one that is not known has a place in the list
+        let place = usize::from(host.map_or(0, HostNumber::get));
+        id != 0 && self.list[place].shares_counter(listing.number, id) && host.is_some()
     }
 
     /// The capture was taken at this end of the connection, if it is known.
