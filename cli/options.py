@@ -24,7 +24,7 @@ UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "m
 
 RULES = ("one-rtt", "window", "recovery-point", "tfrc")  # of tcpfit.parameters.RULES, which a help page does not load
 
-FIGURES = ("time-sequence", "window", "rtt", "rate", "ranking", "losses", "intervals", "shares", "stalls")
+FIGURES = ("time-sequence", "window", "rtt", "rate", "ranking", "residuals", "losses", "intervals", "shares", "stalls")
 """Those of tcpfit.report.figures.KINDS, which a help page does not load."""
 
 KEY_VARIABLE = "TCPFIT_ANONYMIZE_KEY"

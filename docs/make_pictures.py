@@ -17,6 +17,7 @@ SHOWN = {
     "rtt": ("sack-loss-sender", 0.0, 30.0),
     "rate": ("sack-loss-sender", None, None),
     "ranking": ("sack-loss-sender", None, None),
+    "residuals": ("sack-loss-sender", None, None),
     "losses": ("reordering-receiver", None, None),
     "intervals": ("newreno-loss", None, None),
     "shares": ("slow-reader", None, None),

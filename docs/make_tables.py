@@ -18,6 +18,7 @@ from tcpfit.parameters.event_rules import LOSS_EVENTS, RULES
 from tcpfit.parameters.gilbert import INDEPENDENCE
 from tcpfit.parameters.table import NAMES, PARAMETERS
 from tcpfit.ranking.across import ACROSS, CONSTANTS, RESIDUALS
+from tcpfit.ranking.by_block import BY_BLOCK
 from tcpfit.ranking.dynamics import COURSE, COURSE_SCORES
 from tcpfit.ranking.short import SHORT, SHORT_VERDICTS, TRANSFERS
 from tcpfit.ranking.table import RANKING, STATES, VERDICTS
@@ -36,6 +37,7 @@ ABOUT = {
     "independence": "A row per flow, of `tcpfit.parameters.independence`.",
     "ranking": "A row per flow and model.",
     "verdicts": "A row per flow.",
+    "by_block": "A row per flow, block and model, of `analysis.by_block()`.",
     "transfers": "A row per short transfer, of `tcpfit.transfers`.",
     "short": "A row per size, model and start, of `tcpfit.rank_short`.",
     "short_verdicts": "A row per size, of `tcpfit.rank_short`.",
@@ -67,6 +69,7 @@ TABLES = dict(schema.TABLES) | {
     "independence": INDEPENDENCE,
     "ranking": RANKING,
     "verdicts": VERDICTS,
+    "by_block": BY_BLOCK,
     "transfers": TRANSFERS,
     "short": SHORT,
     "short_verdicts": SHORT_VERDICTS,

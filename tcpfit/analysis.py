@@ -199,7 +199,7 @@ class Analysis:
         events; `fit` names parameters as NAME.PARAMETER that are fitted on each flow's blocks, a row each.
         Raises InvalidParameter where one of them makes no sense.
         """
-        from tcpfit import parameters, ranking
+        from tcpfit import ranking
         from tcpfit.ranking.variants import chosen
 
         models, rule, block, fit = chosen(models, rule, block, fit).values()
@@ -207,6 +207,25 @@ class Analysis:
             parts = self.portions(sorted(self.flows["flow"].to_list()))
             tables = [part.rank(models, rule=rule, block=block, fit=fit) for part in parts]
             return pl.concat(ranked for ranked, _ in tables), pl.concat(judged for _, judged in tables)
+        return ranking.rank(**self._under(models, rule, block), fits=fit)
+
+    def by_block(self) -> pl.DataFrame:
+        """A row per flow, block and model: how far the model is off there, predicted from the flow's other blocks.
+
+        Columns are those of `ranking.BY_BLOCK`; models, rule and blocks those of `ranking`.
+        """
+        from tcpfit import ranking
+
+        if self.flows.height > FLOWS_AT_A_TIME:
+            parts = self.portions(sorted(self.flows["flow"].to_list()))
+            return pl.concat(part.by_block() for part in parts)
+        models, rule, block = (self._choices.get(name) for name in ("models", "rule", "block"))
+        return ranking.by_block(**self._under(models, rule or "one-rtt", block))
+
+    def _under(self, models: Sequence[str] | None, rule: str, block: int | None) -> dict[str, Any]:
+        """What models are compared on under those choices: arguments of `ranking.rank` and `ranking.by_block`."""
+        from tcpfit import parameters, ranking
+
         estimated, (flows, events) = self.parameters, parameters.under_rule(self.flows, self.events, rule)
         if rule == "tfrc":
             name = pl.col("name").cast(pl.String)
@@ -217,17 +236,16 @@ class Analysis:
             ruled = parameters.estimate(flows, events, self.rounds).filter(changed)
             estimated = pl.concat([estimated.filter(~changed), ruled]).sort("flow", "name")
         own = flows is self.flows and events is self.events
-        return ranking.rank(
-            flows,
-            events,
-            self.rounds,
-            estimated,
-            None if models is None else ranking.by_name(models),
-            fits=fit,
-            per_block=ranking.EVENTS if block is None else block,
-            rule=rule,
-            evidence=self.evidence if own else None,
-        )
+        return {
+            "flows": flows,
+            "events": events,
+            "rounds": self.rounds,
+            "parameters": estimated,
+            "models": None if models is None else ranking.by_name(models),
+            "per_block": ranking.EVENTS if block is None else block,
+            "rule": rule,
+            "evidence": self.evidence if own else None,
+        }
 
     def ranked_by(
         self,

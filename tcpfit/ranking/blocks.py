@@ -54,11 +54,14 @@ SUMS = (
 
 @dataclass(frozen=True)
 class Blocks:
-    """Every block of every flow: the position of its flow and its sums (blocks by `SUMS`), in the order of time."""
+    """Every block of every flow, in the order of time: the position of its flow, its sums (blocks by `SUMS`), when its
+    first round begins and its last one ends (ns)."""
 
     owner: Ints
     sums: Floats
     flows: int
+    start_ns: Ints
+    end_ns: Ints
 
     def of_flows(self) -> Floats:
         """The sums of each flow's whole steady part (flows by `SUMS`)."""
@@ -76,7 +79,8 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
     of a block. Under the rule `tfrc` p is that of the weighted loss intervals."""
     rounds, flows = evidence.rounds, len(evidence)
     if not len(rounds):
-        return Blocks(np.zeros(0, np.int64), np.zeros((0, len(SUMS))), flows)
+        nothing = np.zeros(0, np.int64)
+        return Blocks(nothing, np.zeros((0, len(SUMS))), flows, nothing, nothing)
     losses, reorders = evidence.of("loss_event"), evidence.of("reorder_event")
     at_loss, at_reorder = _round_of(evidence, losses), _round_of(evidence, reorders)
     marks = _per_round(rounds, at_loss) + _per_round(rounds, at_reorder)
@@ -134,7 +138,11 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
     sums = np.stack([summed(np.nan_to_num(per_round[name][inside]), cut[inside], number) for name in SUMS], axis=1)
     owner = np.zeros(number, np.int64)
     owner[cut[inside]] = rounds.owner[inside]
-    return Blocks(owner, sums, flows)
+    # rounds come in the order of time, and one lasts until the next
+    start = rounds.times("start_ns")[inside]
+    until = start + np.rint(1e9 * (steady.duration_s + steady.idle_s)[inside]).astype(np.int64)
+    edges = np.searchsorted(cut[inside], np.arange(number + 1))
+    return Blocks(owner, sums, flows, start[edges[:-1]], until[edges[1:] - 1])
 
 
 def parameters(sums: Floats, fixed: Mapping[str, Floats]) -> dict[str, Floats]:

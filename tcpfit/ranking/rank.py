@@ -13,17 +13,17 @@ from tcpfit import arguments
 from tcpfit.models import Model, catalogue
 from tcpfit.parameters.event_rules import RULES
 from tcpfit.parameters.evidence import Evidence, floats
-from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats, Ints
 from tcpfit.parameters.loss_rate import capture_loss
-from tcpfit.parameters.table import NAME, NAMES, PARAMETERS
+from tcpfit.parameters.table import NAMES, PARAMETERS
 from tcpfit.ranking import applicability, fitting, residuals
-from tcpfit.ranking.blocks import ENOUGH, EVENTS, SUMS, Blocks, blocks
+from tcpfit.ranking.blocks import ENOUGH, EVENTS, SUMS, Blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
 from tcpfit.ranking.bottleneck import Bottleneck, bottleneck
 from tcpfit.ranking.comparison import Comparison, block_weights, compare
+from tcpfit.ranking.cut import cut
 from tcpfit.ranking.prediction import missing, predict, spread
-from tcpfit.ranking.steady import Steady, steady
+from tcpfit.ranking.steady import Steady
 from tcpfit.ranking.table import BASELINES, RANKING, TEXTS, VERDICTS
 from tcpfit.ranking.variants import fitted_parameter, named_models
 from tcpfit.ranking.verdict import Candidate, too_little, verdict
@@ -74,21 +74,17 @@ def rank(
         models = named_models(models)
     evidence = Evidence(flows, events, rounds) if evidence is None else evidence
     chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
-    value, low, high = _wide(parameters, evidence)
-    family = families(evidence)
-    value["b"] = as_reno(family, value["b"])
-    part = steady(evidence, value["w_max"])
-    cut = blocks(evidence, part, value["rtt"], per_block, rule)
-    total = cut.of_flows()
+    found = cut(evidence, parameters, per_block, rule)
+    value, low, high, blocks = found.value, found.low, found.high, found.blocks
+    total = blocks.of_flows()
     whole = {**of_blocks(total, value), **_sizes(evidence)}
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
-    path = bottleneck(evidence, part)
-    found = _facts(evidence, total, whole, value, low, high, family, path)
-    rows = [_fit(model, evidence, cut, total, whole, value, ends) for model in chosen.values()]
-    rows += [_fit(model, evidence, cut, total, whole, value, ends, parameter) for model, parameter in free]
-    rows += _baselines(evidence, part, cut, total, whole)
-    return _tables(evidence, cut, total, rows, *_judged(rows, found), per_block)
+    facts = _facts(evidence, total, whole, value, low, high, found.family, bottleneck(evidence, found.steady))
+    rows = [_fit(model, evidence, blocks, total, whole, value, ends) for model in chosen.values()]
+    rows += [_fit(model, evidence, blocks, total, whole, value, ends, parameter) for model, parameter in free]
+    rows += _baselines(evidence, found.steady, blocks, total, whole)
+    return _tables(evidence, blocks, total, rows, *_judged(rows, facts), per_block)
 
 
 class _Fit:
@@ -109,7 +105,7 @@ class _Fit:
 def _fit(
     model: Model,
     evidence: Evidence,
-    cut: Blocks,
+    blocks: Blocks,
     total: Floats,
     whole: Mapping[str, Floats],
     value: Mapping[str, Floats],
@@ -120,7 +116,7 @@ def _fit(
     fit = _Fit(model.name, model, len(evidence))
     fitted = None
     if free is not None:
-        fitted, column = fitting.fit(model, free, cut, value), fitting.column_of(model, free)
+        fitted, column = fitting.fit(model, free, blocks, value), fitting.column_of(model, free)
         fit.name = f"{model.name}.{free}"
         whole, ends = {**whole, column: fitted.value}, [{**end, column: fitted.value} for end in ends]
     predicted = predict(model, whole)
@@ -133,14 +129,14 @@ def _fit(
             fit.predicted_time = predicted
             fit.predicted_bps = 8 * evidence.column("unique_bytes") / predicted
             fit.ratio = np.log(predicted / _transfer_time(evidence))
-            fit.residuals = np.full(len(cut.owner), np.nan)
+            fit.residuals = np.full(len(blocks.owner), np.nan)
         else:
             to_send = evidence.column("sent_segments") * smss if model.quantity == "send-rate" else None
             to_send = evidence.column("unique_bytes") if to_send is None else to_send
             fit.predicted_bps = 8 * predicted * smss
             fit.predicted_time = to_send / (predicted * smss)
             fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
-            fit.residuals = residuals.held_out(model, cut, value) if fitted is None else fitted.residuals
+            fit.residuals = residuals.held_out(model, blocks, value) if fitted is None else fitted.residuals
     fit.low, fit.high = fit.ratio + below, fit.ratio + above
     fit.unknown, outside = np.isnan(predicted), np.isnan(predicted)
     for name, gone in missing(model, whole).items():
@@ -148,7 +144,7 @@ def _fit(
         outside &= ~gone
     if fitted is not None:
         outside &= np.isfinite(fitted.value)
-        number = cut.count().tolist()
+        number = blocks.count().tolist()
         fit.reasons.append(np.array([_said_of_fit(fitted, i, free or "", n) for i, n in enumerate(number)]))
     fit.reasons.append((outside, "the parameters are outside the model's domain"))
     return fit
@@ -224,7 +220,9 @@ def _said_of_fit(fitted: fitting.Fitted, i: int, parameter: str, blocks: int) ->
     return f"fitted: {parameter} = {fitted.value[i]:.3g} on {blocks} blocks{bound}"
 
 
-def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, whole: Mapping[str, Floats]) -> list[_Fit]:
+def _baselines(
+    evidence: Evidence, part: Steady, blocks: Blocks, total: Floats, whole: Mapping[str, Floats]
+) -> list[_Fit]:
     """The mean of the other blocks, and min(W/RTT, capacity)."""
     flows, smss = len(evidence), evidence.column("smss_bytes")
     observed = residuals.rate(total, "goodput")
@@ -239,8 +237,8 @@ def _baselines(evidence: Evidence, part: Steady, cut: Blocks, total: Floats, who
         limit = np.fmin(whole["w_max"] / whole["rtt"], capacity)
     found = []
     for name, predicted, errors in (
-        ("mean-of-blocks", observed, residuals.held_out_mean(cut)),
-        ("window-or-capacity", limit, residuals.held_out_limit(limit, cut)),
+        ("mean-of-blocks", observed, residuals.held_out_mean(blocks)),
+        ("window-or-capacity", limit, residuals.held_out_limit(limit, blocks)),
     ):
         fit = _Fit(name, None, flows)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -258,7 +256,7 @@ COMPARED = ("score", "difference", "difference_se", "probability_best")
 
 def _tables(
     evidence: Evidence,
-    cut: Blocks,
+    blocks: Blocks,
     total: Floats,
     fits: list[_Fit],
     judged: pl.DataFrame,
@@ -278,7 +276,7 @@ def _tables(
     applicable = judged["applicable"].to_numpy()[row]
     models = np.array([fit.model is not None for fit in fits], dtype=np.bool_)
     usable = applicable & np.isfinite(of_fits["log_ratio"])
-    compared = _compared(evidence, cut, [fit.residuals for fit in fits], usable & models)
+    compared = _compared(evidence, blocks, [fit.residuals for fit in fits], usable & models)
     for i, comparison in compared.items():
         for name in COMPARED:
             of_fits[name][i] = getattr(comparison, name)
@@ -315,18 +313,18 @@ def _tables(
         return [every[i * size : (i + 1) * size] for i in range(len(of))]
 
     baseline = of_fits["score"][:, [fit.name for fit in fits].index("mean-of-blocks")]
-    verdicts = _verdicts(evidence, cut, total, (usable & models).any(axis=1), candidates, baseline, per_block)
+    verdicts = _verdicts(evidence, blocks, total, (usable & models).any(axis=1), candidates, baseline, per_block)
     schema = pl.Schema({c.name: c.dtype for c in RANKING})
     return ranking.select(schema.names()).cast(schema), verdicts
 
 
 def _compared(
-    evidence: Evidence, cut: Blocks, residuals: Sequence[Floats], contest: NDArray[np.bool_]
+    evidence: Evidence, blocks: Blocks, residuals: Sequence[Floats], contest: NDArray[np.bool_]
 ) -> dict[int, Comparison]:
     """The models compared on every flow with enough blocks, by its position."""
-    number, first = cut.count(), np.concatenate(([0], np.cumsum(cut.count())))
-    errors = _stack(list(residuals), len(cut.owner)).T
-    seconds, sent = cut.sums[:, SUMS.index("seconds")], cut.sums[:, SUMS.index("sent")]
+    number, first = blocks.count(), np.concatenate(([0], np.cumsum(blocks.count())))
+    errors = _stack(list(residuals), len(blocks.owner)).T
+    seconds, sent = blocks.sums[:, SUMS.index("seconds")], blocks.sums[:, SUMS.index("sent")]
     found = {}
     for i in np.flatnonzero(number >= ENOUGH).tolist():
         own = slice(first[i], first[i + 1])
@@ -351,7 +349,7 @@ CANDIDATE = {
 
 def _verdicts(
     evidence: Evidence,
-    cut: Blocks,
+    blocks: Blocks,
     total: Floats,
     applies: NDArray[np.bool_],
     candidates: Callable[[Ints], list[list[Candidate]]],
@@ -366,7 +364,7 @@ def _verdicts(
     judged = [
         verdict(next(asked), *of_flow, per_block) if known is None else known
         for known, of_flow in zip(
-            without, zip(cut.count().tolist(), events.tolist(), rounds, score, missed, strict=True), strict=True
+            without, zip(blocks.count().tolist(), events.tolist(), rounds, score, missed, strict=True), strict=True
         )
     ]
     schema = pl.Schema({c.name: c.dtype for c in VERDICTS})
@@ -402,19 +400,6 @@ def _order(score: Floats, ratio: Floats, usable: NDArray[np.bool_], models: NDAr
     keys = np.abs(ratio), by_score, ~usable  # the last one counts first
     order = np.lexsort((*(np.where(out, 0, key) for key in keys), out))
     return order, (~out).sum(axis=1)
-
-
-def _wide(parameters: pl.DataFrame, evidence: Evidence) -> tuple[dict[str, Floats], ...]:
-    """Values, low and high ends as arrays over the flows, by name; NaN where there is no row or no value."""
-    rows = parameters.select("flow", "value", "low", "high", name=pl.col("name").cast(NAME, strict=False).to_physical())
-    rows = rows.filter(pl.col("name").is_not_null() & pl.col("flow").is_in(evidence.flows["flow"].implode()))
-    at = rows["name"].to_numpy(), np.searchsorted(evidence.flow, rows["flow"].to_numpy())
-    found = []
-    for side in ("value", "low", "high"):
-        grid = np.full((len(NAMES), len(evidence)), np.nan)
-        grid[at] = floats(rows[side])
-        found.append(dict(zip(NAMES, grid, strict=True)))
-    return tuple(found)
 
 
 def _transfer_time(evidence: Evidence) -> Floats:

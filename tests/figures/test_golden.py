@@ -33,6 +33,7 @@ SHOWN = {
     "rtt": "sack-loss-receiver",
     "rate": "newreno-loss",
     "ranking": "sack-loss-sender",
+    "residuals": "sack-loss-sender",
     "losses": "reordering-receiver",
     "intervals": "newreno-loss",
     "shares": "slow-reader",

@@ -79,6 +79,22 @@ def test_every_row_of_the_ranking_is_drawn(name):
 
 
 @pytest.mark.parametrize("name", SEVERAL)
+def test_errors_of_blocks_are_those_of_the_table_nearest_model_first(name):
+    analysis = analysed(name)
+    table = analysis.by_block()
+    if not table.height:
+        with pytest.raises(NothingToDraw, match="too little data to be cut into blocks"):
+            KINDS["residuals"].data(analysis, 0)
+        return
+    drawn = KINDS["residuals"].data(analysis, 0)["blocks"]
+    ranked = analysis.ranking.filter(pl.col("rank").is_not_null()).sort("rank")["model"].to_list()
+    assert [*ranked[:6], "mean-of-blocks"] == drawn["model"].unique(maintain_order=True).to_list()
+    for (model,), own in drawn.group_by("model"):
+        expected = table.filter(pl.col("model") == model)["log_ratio"].to_list()
+        assert expected == pytest.approx(own["ratio"].to_list(), abs=1e-4)
+
+
+@pytest.mark.parametrize("name", SEVERAL)
 def test_every_stall_is_drawn_and_shares_are_those_of_the_accounting(name):
     analysis = analysed(name)
     found = stalls(analysis.flows.row(0, named=True), analysis.events, analysis.segments)
@@ -220,7 +236,7 @@ def test_a_figure_is_described_in_words_with_figures(kind):
 def test_the_figures_of_a_flow_are_small(name):
     drawn = [kind.chart(analysed(name), 0).to_dict() for kind in KINDS.values() if drawable(name, kind.name)]
     events = analysed(name).events.height
-    assert sum(len(json.dumps(spec, separators=(",", ":"))) for spec in drawn) < 110_000 + 90 * events
+    assert sum(len(json.dumps(spec, separators=(",", ":"))) for spec in drawn) < 12_200 * len(KINDS) + 90 * events
 
 
 def luminance(colour: str) -> float:

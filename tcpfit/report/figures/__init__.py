@@ -16,6 +16,7 @@ intervals.py      segments between loss events
 shares.py         where the time went
 stalls.py         silences of the sender
 ranking.py        predicted over observed rate of every model
+residuals.py      the same of the nearest models, block by block
 predictions.py    models' predictions without a capture
 """
 
@@ -25,7 +26,18 @@ from typing import TYPE_CHECKING, Any
 
 from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.report.figures import intervals, losses, ranking, rate, rtt, shares, stalls, time_sequence, window
+from tcpfit.report.figures import (
+    intervals,
+    losses,
+    ranking,
+    rate,
+    residuals,
+    rtt,
+    shares,
+    stalls,
+    time_sequence,
+    window,
+)
 from tcpfit.report.figures.drawing import SUFFIXES, THEMES, ZOOM, config, render
 from tcpfit.report.figures.kind import Kind, NothingToDraw
 from tcpfit.report.figures.predictions import COLOURS, predictions
@@ -35,7 +47,7 @@ if TYPE_CHECKING:
 
 KINDS: dict[str, Kind] = {
     module.KIND.name: module.KIND
-    for module in (time_sequence, window, rtt, rate, ranking, losses, intervals, shares, stalls)
+    for module in (time_sequence, window, rtt, rate, ranking, residuals, losses, intervals, shares, stalls)
 }
 """The figures of a flow by name, in the order in which a report shows them."""
 

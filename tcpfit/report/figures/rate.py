@@ -10,9 +10,8 @@ import polars as pl
 
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Floats
-from tcpfit.ranking.blocks import SUMS, blocks
+from tcpfit.ranking.cut import cut
 from tcpfit.ranking.residuals import rate as block_rate
-from tcpfit.ranking.steady import steady
 from tcpfit.ranking.table import BASELINES
 from tcpfit.report import words
 from tcpfit.report.figures import drawing
@@ -82,18 +81,12 @@ def _acknowledged(start: Floats, until: Floats, acked: Floats, end: float) -> tu
 def _blocks(analysis: Analysis, flow: int, since: int) -> pl.DataFrame:
     """The blocks that the ranking compares models by, each with the rate of its own time."""
     evidence = Evidence(analysis.flows.filter(pl.col("flow") == flow), analysis.events, analysis.rounds)
-    known = analysis.parameters.filter(pl.col("flow") == flow).select(pl.col("name").cast(pl.String), "value")
-    value = dict(known.iter_rows())
-    limits = [np.full(1, math.nan if value.get(name) is None else value[name]) for name in ("w_max", "rtt")]
-    part = steady(evidence, limits[0])
-    cut = blocks(evidence, part, limits[1])
-    if len(cut.owner) < 2:
+    blocks = cut(evidence, analysis.parameters).blocks
+    if len(blocks.owner) < 2:
         return pl.DataFrame(schema={"begin": pl.Float64(), "end": pl.Float64(), "rate": pl.Float64()})
-    first = evidence.rounds.frame["start_ns"].to_numpy()[part.inside][0]
-    seconds, idle = (cut.sums[:, SUMS.index(name)] for name in ("seconds", "idle"))
-    edges = (first - since) / 1e9 + np.concatenate(([0.0], np.cumsum(seconds + idle)))
-    rate = 8 * float(evidence.column("smss_bytes")[0]) * block_rate(cut.sums, "goodput")
-    return pl.DataFrame({"begin": edges[:-1], "end": edges[1:], "rate": pl.Series(rate).fill_nan(None)})
+    begin, end = ((time_ns - since) / 1e9 for time_ns in (blocks.start_ns, blocks.end_ns))
+    rate = 8 * float(evidence.column("smss_bytes")[0]) * block_rate(blocks.sums, "goodput")
+    return pl.DataFrame({"begin": begin, "end": end, "rate": pl.Series(rate).fill_nan(None)})
 
 
 def _models(analysis: Analysis, flow: int) -> pl.DataFrame:

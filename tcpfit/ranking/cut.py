@@ -1,0 +1,52 @@
+"""What every comparison of models begins with: the flows' parameters as arrays, and their steady parts in blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from tcpfit.parameters.evidence import Evidence, floats
+from tcpfit.parameters.growth import as_reno, families
+from tcpfit.parameters.intervals import Floats
+from tcpfit.parameters.table import NAME, NAMES
+from tcpfit.ranking.blocks import EVENTS, Blocks, blocks
+from tcpfit.ranking.steady import Steady, steady
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Parameters by name, arrays over the flows: values (b as of a Reno sender) and the ends of their 95 % intervals.
+
+    `family` is each flow's kind of congestion control.
+    """
+
+    value: dict[str, Floats]
+    low: dict[str, Floats]
+    high: dict[str, Floats]
+    family: pl.DataFrame
+    steady: Steady
+    blocks: Blocks
+
+
+def cut(evidence: Evidence, parameters: pl.DataFrame, per_block: int = EVENTS, rule: str = "one-rtt") -> Cut:
+    """The flows' blocks of at least `per_block` events; `parameters` are those of the flows under the rule."""
+    value, low, high = _wide(parameters, evidence)
+    family = families(evidence)
+    value["b"] = as_reno(family, value["b"])
+    part = steady(evidence, value["w_max"])
+    return Cut(value, low, high, family, part, blocks(evidence, part, value["rtt"], per_block, rule))
+
+
+def _wide(parameters: pl.DataFrame, evidence: Evidence) -> tuple[dict[str, Floats], ...]:
+    """Values, low and high ends as arrays over the flows, by name; NaN where there is no row or no value."""
+    rows = parameters.select("flow", "value", "low", "high", name=pl.col("name").cast(NAME, strict=False).to_physical())
+    rows = rows.filter(pl.col("name").is_not_null() & pl.col("flow").is_in(evidence.flows["flow"].implode()))
+    at = rows["name"].to_numpy(), np.searchsorted(evidence.flow, rows["flow"].to_numpy())
+    found = []
+    for side in ("value", "low", "high"):
+        grid = np.full((len(NAMES), len(evidence)), np.nan)
+        grid[at] = floats(rows[side])
+        found.append(dict(zip(NAMES, grid, strict=True)))
+    return tuple(found)
