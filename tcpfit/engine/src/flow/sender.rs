@@ -137,6 +137,8 @@ pub struct Duplicates {
     /// Without SACK: of the unexplained ones, those that nothing sent again can have brought. Each stands as the highest
     /// byte sent by then.
     lone: VecDeque<u64>,
+    /// ACKs in a row since then that covered a segment each.
+    steps: u32,
 }
 
 impl Blank for Duplicates {
@@ -148,6 +150,7 @@ impl Blank for Duplicates {
         held_to: 0,
         held_ns: i64::MIN / 2,
         lone: VecDeque::new(),
+        steps: 0,
     };
 
     fn new(_flow: u32) -> Self {

@@ -13,6 +13,8 @@ use crate::rows::{Phase, Sink, Vantage};
 const WINDOW_ROOM: u64 = 3;
 /// Unexplained duplicate ACKs that are remembered.
 const LONE: usize = 64;
+/// For each duplicate ACK, segments that are acknowledged one by one before it is taken for the answer to a copy.
+const STEPS: u32 = 8;
 /// Round trips after the last resend until answers to needless copies have come.
 const QUIET_ROUND_TRIPS: f64 = 1.5;
 
@@ -164,6 +166,7 @@ impl Sender {
             self.duplicates.first_ns = ack.time_ns;
         }
         self.unexplained_acks += 1;
+        self.duplicates.steps = 0;
         if duplicate && self.fates.answers.under_way().is_none() && self.duplicates.lone.len() < LONE {
             let nxt = self.nxt;
             self.duplicates.lone.push_back(nxt);
@@ -338,6 +341,12 @@ impl Sender {
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
         let mut below = self.board.below(ack.ack);
+        let single = below == 1
+            && self
+                .board
+                .units
+                .front()
+                .is_some_and(|unit| unit.segments(self.smss) == 1);
         while below > 0 {
             if self.sacked > 0 {
                 // a filled hole sets free what SACK blocks had covered above it
@@ -407,6 +416,7 @@ impl Sender {
                 held = held.saturating_sub(count);
             }
         }
+        self.count_steps(single);
         // one segment filled the hole, each of the others it released had brought a duplicate ACK
         if held < self.unexplained_acks {
             self.explain(held);
@@ -442,6 +452,25 @@ impl Sender {
         } else if self.una >= self.duplicates.held_to {
             self.unexplained_acks = 0;
         }
+        if self.unexplained_acks == 0 {
+            self.end_unexplained();
+        }
+    }
+
+    /// Without SACK: after a duplicate ACK the left edge moves by a segment each time. Where something is held above a hole it
+    /// jumps when the hole is filled, and few segments make up a hole that one has overtaken; the path made a copy.
+    fn count_steps(&mut self, single: bool) {
+        if self.unexplained_acks == 0 {
+            return;
+        }
+        self.duplicates.steps = if single { self.duplicates.steps + 1 } else { 0 };
+        if self.duplicates.steps <= STEPS * self.unexplained_acks || self.resends_under_way() {
+            return;
+        }
+        let copies = self.duplicates.lone.len().min(self.unexplained_acks as usize);
+        (0..copies).for_each(|_| self.fates.answers.on_path_copy());
+        self.duplicates.lone.clear();
+        self.unexplained_acks -= copies as u32;
         if self.unexplained_acks == 0 {
             self.end_unexplained();
         }
