@@ -26,6 +26,8 @@ TIMEOUTS = 0.1
 REORDERED = 0.1
 MARKED = 0.1
 SHORT = 13.0
+ROUNDS = 8
+"""Steady rounds before the absence of losses says something."""
 CONFIDENT = 0.5
 RESTART = 2.0  # segments: the window Tahoe starts again from, and one more
 
@@ -122,6 +124,8 @@ def loss_limited(facts: Facts) -> str | None:
             f"congestion marks beside {_count(facts.whole_loss_events, 'loss event')}"
         )
     if facts.loss_events == 0:
+        if facts.rounds < ROUNDS and facts.whole_loss_events > 0:
+            return None  # those before the steady part may have bound the rate
         return f"no loss event in {_count(facts.rounds, 'steady round')}: losses did not bound the rate"
     if facts.limited_share > MOSTLY_LIMITED:
         return f"{facts.limited_share:.0%} of the steady rounds were at the window limit: losses hardly mattered"
@@ -148,7 +152,8 @@ def bulk(facts: Facts) -> str | None:
         sent = "1 segment was" if round(facts.whole_sent) == 1 else f"{facts.whole_sent:.0f} segments were"
         return f"only {sent} sent: slow start never ended"
     if facts.rounds == 0:
-        return "the flow never left slow start"
+        lost = facts.whole_loss_events > 0
+        return "the capture shows no steady round" if lost else "the flow never left slow start"
     return _idle(facts)
 
 
@@ -166,7 +171,7 @@ def no_reordering(facts: Facts) -> str | None:
     """Reordering is rare beside loss."""
     if facts.reorder_events <= REORDERED * max(facts.loss_events, 1.0):
         return None
-    return f"{facts.reorder_events:.0f} reordering events beside {facts.loss_events:.0f} loss events"
+    return f"{_count(facts.reorder_events, 'reordering event')} beside {_count(facts.loss_events, 'loss event')}"
 
 
 def reordering(facts: Facts) -> str | None:
@@ -182,6 +187,8 @@ def no_timeouts(facts: Facts) -> str | None:
     """Few of the loss indications are timeouts."""
     if facts.timeouts <= TIMEOUTS * facts.indications:
         return None
+    if facts.indications == 1:
+        return "the only loss indication was a timeout"
     return f"{facts.timeouts:.0f} of {facts.indications:.0f} loss indications were timeouts"
 
 

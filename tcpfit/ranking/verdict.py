@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tcpfit.ranking.applicability import ROUNDS
 from tcpfit.ranking.blocks import ENOUGH, EVENTS
 from tcpfit.ranking.comparison import SAME
 
@@ -34,10 +35,6 @@ class Candidate(NamedTuple):
     probability_best: float | None
     score: float | None
     reasons: Sequence[str]
-
-
-ROUNDS = 8
-"""Steady rounds before the absence of losses says something."""
 
 
 CAPTURE_LOSS = 0.01
@@ -93,7 +90,7 @@ def verdict(
         return Verdict(
             "explained",
             [best.name],
-            f"{best.name} explains the rate: it is {_off(best)}, and {_sure(best)} of the block samples prefer it"
+            f"{best.name} explains the rate: it is {_off(best)}, and {_preferred(best, fit, candidates)}"
             f"{beside}{_weak(best)}.",
         )
     return Verdict(
@@ -160,8 +157,13 @@ def _off(candidate: Candidate) -> str:
     return f"{text} ({100 * math.expm1(candidate.low):+.0f} to {100 * math.expm1(candidate.high):+.0f} %)"
 
 
-def _sure(best: Candidate) -> str:
-    return "none" if best.probability_best is None else f"{best.probability_best:.0%}"
+def _preferred(best: Candidate, fit: Sequence[Candidate], candidates: Sequence[Candidate]) -> str:
+    if len(candidates) == 1:
+        return "no other model was compared with it"
+    if len(fit) == 1:
+        return "no other model applies"
+    share = "none" if best.probability_best is None else f"{best.probability_best:.0%}"
+    return f"{share} of the block samples prefer it"
 
 
 def _beside(best: Candidate, baseline: float | None) -> str:

@@ -73,16 +73,25 @@ def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
         ("not-window-limited", GOOD._replace(limited_share=0.3, w_max=20), "30% of the steady rounds"),
         ("bulk", GOOD._replace(whole_sent=9), "only 9 segments"),
         ("bulk", GOOD._replace(rounds=0), "never left slow start"),
+        ("bulk", GOOD._replace(rounds=0, whole_loss_events=3), "the capture shows no steady round"),
         ("no-sack", GOOD._replace(sack=True), "SACK was in use"),
         ("no-reordering", GOOD._replace(reorder_events=20), "20 reordering events beside 50 loss events"),
         ("reordering", GOOD._replace(reorder_events=20), "50 loss events outweigh 20"),
+        ("no-reordering", GOOD._replace(reorder_events=1, loss_events=0), "1 reordering event beside 0 loss events"),
         ("no-timeouts", GOOD._replace(timeouts=10), "10 of 50 loss indications"),
+        ("no-timeouts", GOOD._replace(timeouts=1, indications=1), "the only loss indication was a timeout"),
         ("bernoulli-loss", GOOD._replace(m_low=4.0), "at least 4.0 losses"),
         ("correlated-loss-in-round", GOOD, "at most 1.3 losses on average, the rest of a round makes 6.5"),
     ],
 )
 def test_failed_checks_say_why(name: str, facts: Facts, words: str) -> None:
     assert words in check_all(facts)[name]
+
+
+@pytest.mark.parametrize(("rounds", "fails"), [(0, False), (7, False), (8, True)])
+def test_losses_before_few_steady_rounds_may_have_bound_the_rate(rounds: int, fails: bool) -> None:
+    facts = GOOD._replace(loss_events=0, rounds=rounds, whole_loss_events=3)
+    assert fails == ("loss-limited" in check_all(facts))
 
 
 @pytest.mark.parametrize("end", ["sender", "receiver"])

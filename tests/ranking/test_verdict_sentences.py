@@ -48,3 +48,10 @@ def test_models_that_the_blocks_tell_apart_are_not_said_to_predict_them_equally_
 )
 def test_blocks_that_are_too_few_are_counted(blocks: int, events: float, said: str) -> None:
     assert said in verdict([candidate("a")], blocks, events, 200.0, 0.04).text
+
+
+def test_nothing_prefers_a_model_that_nothing_is_compared_with() -> None:
+    alone = verdict([candidate("a")], 16, 100.0, 200.0, 0.04)
+    assert "no other model was compared with it" in alone.text
+    other = candidate("b")._replace(applicable=False, as_good=False)
+    assert "no other model applies" in verdict([candidate("a"), other], 16, 100.0, 200.0, 0.04).text
