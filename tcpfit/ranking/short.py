@@ -34,6 +34,7 @@ round trips as the measured slow start needs without any loss.
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -318,7 +319,7 @@ def rank_short(table: pl.DataFrame, models: Mapping[str, Model] | None = None) -
     verdicts: list[dict[str, Any]] = []
     sizes = [size for size in SIZES if size[0] <= top]
     sizes = [*sizes[:-1], (sizes[-1][0], max(sizes[-1][1], top))]
-    for low, high in [*sizes, (1, sizes[-1][1])]:
+    for low, high in dict.fromkeys([*sizes, (1, sizes[-1][1])]):
         part = table.filter(pl.col("segments").is_between(low, high))
         if part.height:
             own = _size(part, times, spread)
@@ -393,7 +394,8 @@ def _spread(table: pl.DataFrame, models: Mapping[str, Model]) -> pl.DataFrame:
             flows = {key: v[rows] for key, v in keywords.items()}
             laws: Iterable[tuple[Floats, Floats]] = own.distributions(atoms=512, **flows)
             if start == DRAWN:
-                drawn = own.draw_losses_of(draws=DRAWS, seeds=(SEED + rows).tolist(), **flows)
+                seeds = [_seed(table.row(row)) for row in rows.tolist()]
+                drawn = own.draw_losses_of(draws=DRAWS, seeds=seeds, **flows)
                 laws = ((np.sort(times), EVEN) for times in drawn)
             for i, (times, chances) in zip(rows.tolist(), laws, strict=True):
                 mean = float(times @ chances)
@@ -406,6 +408,11 @@ def _spread(table: pl.DataFrame, models: Mapping[str, Model]) -> pl.DataFrame:
     keys = {"capture": table.schema["capture"], "flow": table.schema["flow"], "rtt": pl.Float64()}
     names = {"model": pl.String(), "start": pl.String()} | dict.fromkeys(LAW, pl.Float64())
     return pl.DataFrame(schema={**keys, **names})
+
+
+def _seed(transfer: tuple[object, ...]) -> int:
+    """Of what is drawn of a transfer: by what it is, not by where it stands in the table."""
+    return SEED + zlib.crc32(repr(transfer[2:]).encode())
 
 
 def _coverage(known: pl.DataFrame) -> dict[str, float | None]:
@@ -460,6 +467,8 @@ def _label(row: Mapping[str, Any]) -> str:
 
 def _percent(log_ratio: float) -> str:
     share = math.exp(log_ratio) - 1
+    if abs(share) < 0.005:
+        return "right within 0.5%"
     return f"{abs(share):.0%} {'too long' if share > 0 else 'too short'}"
 
 

@@ -13,6 +13,7 @@ import pytest
 import tcpfit
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models.hysteresis import Hysteresis
+from tcpfit.ranking import short
 from tcpfit.ranking.short import (
     SHORT,
     SHORT_VERDICTS,
@@ -156,3 +157,25 @@ def test_tables_have_the_declared_columns():
 def test_bad_arguments():
     with pytest.raises(InvalidParameter, match="most must be a whole number of at least 1"):
         transfers([], most=0)
+
+
+def test_no_verdict_depends_on_the_order_of_the_captures():
+    analyses = [tcpfit.analyze(SAMPLES / f"{name}.pcap.gz") for name in ("short-web", "timeouts")]
+    ways = [rank_short(transfers(each)) for each in (analyses, analyses[::-1])]
+    for one, other in zip(*ways, strict=True):
+        assert one.select(pl.exclude(pl.Float64)).equals(other.select(pl.exclude(pl.Float64)))
+        for name in one.select(pl.col(pl.Float64)).columns:
+            assert one[name].to_list() == pytest.approx(other[name].to_list())
+
+
+def test_the_only_size_is_told_once():
+    found, judged = rank_short(drawn(2, 30, 7, printed=False))
+    assert [(1, 3)] == judged.select("low", "high").rows()
+    assert found.height == found.select("model", "start").n_unique()
+
+
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(0.0, "right within 0.5%"), (0.1, "11% too long"), (-0.1, "10% too short")]
+)
+def test_what_is_not_off_is_not_called_so(ratio, text):
+    assert text == short._percent(ratio)
