@@ -343,6 +343,11 @@ def tree(table: pl.DataFrame) -> Tree:
     scikit-learn is missing.
     """
     _check(table)
+    return grow(table)
+
+
+def grow(table: pl.DataFrame) -> Tree:
+    """As `tree`, of any table that has the columns capture, flow, group, model, rank, applicable and `CONDITIONS`."""
     first = table.filter((pl.col("rank") == 1) & pl.col("applicable")).sort("capture", "flow")
     groups = first["group"].to_numpy()
     count = first["group"].n_unique()

@@ -19,6 +19,7 @@ from tcpfit.corpus.summary.fits import fits, ranked
 from tcpfit.corpus.summary.flows import connections, flows
 from tcpfit.corpus.summary.shares import of_sums, share
 from tcpfit.corpus.summary.spread import SEEN, weighted_quantiles
+from tcpfit.corpus.summary.winners import winners
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.report.corpus import page, terminal
 from tcpfit.report.corpus.figures import figures
@@ -233,3 +234,21 @@ def test_command(data, document, tmp_path):
     assert_sentence(tcpfit("report", data.folder, "--by", "nothing", "--format", "table"), 2)
     assert_sentence(tcpfit("report", data.folder, chosen()[0]), 2)
     assert_sentence(tcpfit("report", chosen()[0], "--format", "table"), 2)
+
+
+def test_the_tree_is_grown_from_the_tables_of_a_data_set(data):
+    """They have other columns than the table of residuals, from which `tcpfit.rank` grows its own."""
+    table = ranked(data, flows(data))
+    many = pl.concat(table.with_columns(group=pl.col("group") + 1000 * n) for n in range(4))
+    found = winners(many)
+    assert "reason" not in found
+    assert found["groups"] >= 10 and found["nodes"]
+
+
+def test_flows_whose_cost_nobody_knows_are_told_beside_the_dearest(data, document):
+    judged = data.diagnoses.filter(pl.col("primary") != "unknown").collect()
+    known = data.causes.filter(pl.col("gain_s").is_not_null()).collect()
+    keys = ["capture", "flow", "primary"]
+    without = judged.join(known, left_on=keys, right_on=["capture", "flow", "cause"], how="anti")
+    assert set(document["cost_unknown"]) == set(without["primary"].cast(pl.String))
+    assert 0 < sum(document["cost_unknown"].values()) <= without.height

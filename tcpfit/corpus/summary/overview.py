@@ -40,6 +40,7 @@ class Overview:
     parameters: list[dict[str, Any]]
     prevalence: list[dict[str, Any]]
     worst: list[dict[str, Any]]
+    cost_unknown: dict[str, float]
     contrast: dict[str, Any] | None
 
     def to_dict(self) -> dict[str, Any]:
@@ -65,6 +66,7 @@ def overview(corpus: Corpus, *, by: str | None = None, beside: Sequence[Corpus] 
         raise InvalidParameter("either one corpus is compared by a label, or several corpora are compared")
     table = flows(corpus)
     models = ranked(corpus, table)
+    dearest, unknown = worst(corpus, table, most)
     return Overview(
         folder=str(corpus.folder),
         captures=captures(corpus),
@@ -78,7 +80,8 @@ def overview(corpus: Corpus, *, by: str | None = None, beside: Sequence[Corpus] 
         winners=winners(models),
         parameters=parameters(table),
         prevalence=prevalence(table),
-        worst=worst(corpus, table, most),
+        worst=dearest,
+        cost_unknown=unknown,
         contrast=_contrast(corpus, table, by, beside),
     )
 

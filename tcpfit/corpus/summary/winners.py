@@ -14,7 +14,7 @@ MOST = 20_000
 
 
 def winners(table: pl.DataFrame) -> dict[str, Any]:
-    """The tree of `across.tree` over `fits.ranked`, its `nodes`, and its accuracy on flows that it was not grown
+    """The tree of `across.grow` over `fits.ranked`, its `nodes`, and its accuracy on flows that it was not grown
     from; or in `reason` why there is none. Conditions are those of the whole flow."""
     first = table.filter(pl.col("first") & pl.col("applicable"))
     groups = first["group"].unique().sort()
@@ -26,7 +26,7 @@ def winners(table: pl.DataFrame) -> dict[str, Any]:
         cubic=(pl.col("family").cast(pl.String) == "cubic").cast(pl.Float64),
     )
     try:
-        found = across.tree(conditions)
+        found = across.grow(conditions)
     except TcpfitError as error:
         return {"reason": str(error)}
     return {

@@ -15,16 +15,16 @@ SHOWN = (
 )  # fmt: skip
 
 
-def worst(corpus: Corpus, flows: pl.DataFrame, most: int = 20) -> list[dict[str, Any]]:
-    """Flows by the seconds that their verdict's cause cost, most first; of several captures of one flow, the
-    dearest. Flows whose cost is not known are left out."""
+def worst(corpus: Corpus, flows: pl.DataFrame, most: int = 20) -> tuple[list[dict[str, Any]], dict[str, float]]:
+    """Flows by the seconds that their verdict's cause cost, most first; of several captures of one flow, the dearest.
+    Those whose cost the accounting does not know are left out: how many each cause has of them, flows counting once.
+    """
     cost = corpus.causes.select(
         "capture", "flow", pl.col("cause").cast(pl.String), "rate_bps", "low_bps", "high_bps", "gain_bps", "gain_s"
     ).filter(pl.col("gain_s") > 0)
-    return (
-        flows.lazy()
-        .filter(pl.col("primary") != "unknown")
-        .join(cost, left_on=["capture", "flow", "primary"], right_on=["capture", "flow", "cause"])
+    judged = flows.lazy().filter(pl.col("primary") != "unknown")
+    dearest = (
+        judged.join(cost, left_on=["capture", "flow", "primary"], right_on=["capture", "flow", "cause"])
         .sort(["gain_s", "capture", "flow"], descending=[True, False, False])
         .unique("group", keep="first", maintain_order=True)
         .head(most)
@@ -32,3 +32,9 @@ def worst(corpus: Corpus, flows: pl.DataFrame, most: int = 20) -> list[dict[str,
         .collect()
         .to_dicts()
     )
+    known = corpus.causes.filter(pl.col("gain_s").is_not_null())
+    known = known.select("capture", "flow", pl.col("cause").cast(pl.String))
+    keys = ["capture", "flow", "primary"]
+    without = judged.join(known, left_on=keys, right_on=["capture", "flow", "cause"], how="anti")
+    number = without.group_by("primary").agg(pl.col("weight").sum()).sort("weight", "primary", descending=[True, False])
+    return dearest, dict(number.collect().iter_rows())

@@ -58,6 +58,7 @@ def render(document: dict[str, Any], links: Mapping[tuple[str, int], str] | None
         changes=terminal.CHANGES,
         sides=_sides(contrast) if contrast else [],
         worst=_worst(document["worst"], links or {}),
+        cost_unknown=terminal.cost_unknown(document["cost_unknown"]) if document["cost_unknown"] else "",
         prevalence=_prevalence(document["prevalence"]),
         verdicts=_verdicts(document["verdicts"]),
         models=_models(document["models"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any
@@ -168,6 +169,14 @@ def _worst(document: dict[str, Any], out: Console) -> None:
             name, str(row["flow"]), cause, words.rate(row["goodput_bps"]), without, words.seconds(row["gain_s"])
         )
     out.print(table)
+    if document["cost_unknown"]:
+        out.print(Padding(Text(cost_unknown(document["cost_unknown"]), "dim"), (0, 0, 0, 2)))
+
+
+def cost_unknown(flows: Mapping[str, float]) -> str:
+    """Which flows are not among the dearest, whatever they lost."""
+    named = ", ".join(f"{round(number, 1):g} {cause}" for cause, number in flows.items())
+    return f"Of other flows the accounting has no cost ({named}); tcpfit diagnose asks models what they lost."
 
 
 def short(path: str) -> str:
