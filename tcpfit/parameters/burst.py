@@ -43,7 +43,8 @@ def m(evidence: Evidence) -> Estimate:
         )
     high = np.where(drawn.n > 1, np.maximum(drawn.high + shift, value + unseen), np.nan)
     estimate = Estimate(value, drawn.low + shift, high, drawn.n).widened(fewer, more)
-    return Estimate(value, np.fmax(estimate.low, np.minimum(1.0, value)), estimate.high, estimate.n)
+    low = np.where(drawn.n > 1, np.fmax(estimate.low, np.minimum(1.0, value)), np.nan)
+    return Estimate(value, low, estimate.high, estimate.n)
 
 
 def q(evidence: Evidence) -> Estimate:

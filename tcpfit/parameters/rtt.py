@@ -28,7 +28,12 @@ def rtt(evidence: Evidence) -> Estimate:
     value = evidence.column("rtt_mean_s")
     value = np.where(np.isfinite(value), value, drawn.value)
     scale = value / drawn.value
-    return Estimate(value, drawn.low * scale, drawn.high * scale, drawn.n)
+    return Estimate(value, _above_least(drawn.low * scale, evidence), drawn.high * scale, drawn.n)
+
+
+def _above_least(low: Floats, evidence: Evidence) -> Floats:
+    """No mean and no percentile lies below the least round trip that the path can have."""
+    return np.where(np.isnan(low), low, np.fmax(low, rtt_min(evidence).low))
 
 
 def rtt_min(evidence: Evidence) -> Estimate:
@@ -63,4 +68,4 @@ def rtt_p95(evidence: Evidence) -> Estimate:
         middle = at(0.95 * (n - 1))
         low = np.where(enough, value * np.minimum(at(0.95 * (n - 1) - spread) / middle, 1 / BIN), np.nan)
         high = np.where(enough, value * np.maximum(at(0.95 * (n - 1) + spread) / middle, BIN), np.nan)
-    return Estimate(value, low, high, n)
+    return Estimate(value, _above_least(low, evidence), high, n)

@@ -184,3 +184,24 @@ def test_scaling_time_scales_times_and_leaves_rates() -> None:
     )
     for name in ("p", "p_indication", "q_tilde", "q", "m", "w", "b", "p_to"):
         assert fast[name] == slow[name]
+
+
+def test_one_loss_event_has_no_interval_of_losses_an_event() -> None:
+    parts = tables(
+        [flow_row(lost_segments=1, loss_events=1, sent_segments=100)],
+        [event_row("loss_event", 1.0, segments=1)],
+        [round_row(i, 0.1 * i, 0.1, sent_segments=5) for i in range(20)],
+    )
+    found = {row["name"]: row for row in estimate(*parts).to_dicts()}["m"]
+    assert (1.0, None, None) == (found["value"], found["low"], found["high"])
+
+
+def test_no_interval_reaches_below_the_least_round_trip() -> None:
+    """Two rounds of 0.1 and 0.3 s: Student's interval of their mean would begin below zero."""
+    rounds = [round_row(0, 0.0, 0.1, rtt_s=0.1), round_row(1, 0.1, 0.3, rtt_s=0.3)]
+    parts = tables([flow_row(rtt_mean_s=0.2, rtt_min_s=0.09, rtt_p95_s=0.3, rtt_samples=200)], [], rounds)
+    found = {row["name"]: row for row in estimate(*parts).to_dicts()}
+    least = found["rtt_min"]["low"]
+    assert 0.08 < least
+    assert least == found["rtt"]["low"]
+    assert least <= found["rtt_p95"]["low"]
