@@ -252,3 +252,11 @@ def test_nothing_is_said_twice():
 )
 def test_ordinals(number, text):
     assert text == evidence.ordinal(number)
+
+
+def test_an_ack_that_had_passed_before_the_resend_is_said_to_have():
+    subject, cause = {"time_ns": 10**9}, {"time_ns": 9 * 10**8}
+    (said,) = evidence._comparison("spurious", "too-early", subject, cause)
+    assert said.startswith("that ACK had passed here 100 ms before the resend")
+    (said,) = evidence._comparison("spurious", "too-early", cause, subject)
+    assert "that ACK came 100 ms after the resend" == said

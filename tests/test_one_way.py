@@ -13,6 +13,8 @@ import polars as pl
 import pytest
 
 import tcpfit
+from tcpfit.diagnosis.stalls import stalls
+from tcpfit.report.explanation import explain
 
 FOLDER = Path(__file__).parent.parent / "sample-traces"
 TRUTHS = {path.name.removesuffix(".truth.json"): json.loads(path.read_text()) for path in FOLDER.glob("*.truth.json")}
@@ -93,3 +95,25 @@ def test_a_port_that_is_used_again_is_another_flow():
     truth = TRUTHS["short-web"]
     analysis, flows = one_way("short-web", next(iter(truth["captures"])), "src")
     assert flows.height == len(truth["flows"])
+
+
+@pytest.mark.parametrize("word", ["src", "dst"])
+def test_every_label_of_one_direction_can_be_explained(word):
+    truth = TRUTHS["timeouts"]
+    path = FOLDER / truth["captures"]["sender"]
+    whole = tcpfit.analyze(path, filter=f"{word} host {truth['flows'][0]['src']}", segments=True)
+    named = whole.events.filter(pl.col("frame").is_not_null())
+    assert named.height > 50
+    for frame in named["frame"].unique().sort().to_list():
+        assert explain(whole, frame)["events"]
+
+
+def test_pauses_between_data_are_no_stalls_for_want_of_a_round_trip():
+    truth = TRUTHS["timeouts"]
+    path = FOLDER / truth["captures"]["sender"]
+    whole, alone = (
+        tcpfit.analyze(path, filter=chosen, segments=True) for chosen in (None, f"src host {truth['flows'][0]['src']}")
+    )
+    of_whole, of_data = (stalls(each.flows.row(0, named=True), each.events, each.segments) for each in (whole, alone))
+    assert {"timeout"} == {stall.cause for stall in of_data}
+    assert 0 < len(of_data) <= len(of_whole)

@@ -48,7 +48,10 @@ PROMPT_NS = 5_000_000
 """A segment that follows an ACK so soon was let go by it."""
 
 LEAST_S = 1e-3
-"""Without a measured round trip or timer, and on paths shorter than this, a silence has to be this long."""
+"""On paths shorter than this a silence has to be this long."""
+
+UNKNOWN_S = 1.0
+"""Where nothing shows how long a round trip is: the timer of a sender that does not know it either (RFC 6298, 2.1)."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +109,7 @@ def stalls(flow: dict[str, Any], events: pl.DataFrame, segments: pl.DataFrame) -
     evidence = _evidence(flow, own, packets)
     by_frame, unseen = _at_frames(own), _sent_unseen(own)
     expired = [frame for frame, event in by_frame.items() if event["kind"] == "timeout"]
-    long: NDArray[np.bool_] = np.diff(packets.time) > 1e9 * _threshold(flow)
+    long: NDArray[np.bool_] = np.diff(packets.time) > 1e9 * _threshold(flow, own)
     found = _resends_unseen(own, packets)
     for k in np.flatnonzero(long | np.isin(packets.frame[1:], expired)).tolist():
         frame = int(packets.frame[k + 1])
@@ -151,10 +154,19 @@ def _resends_unseen(own: pl.DataFrame, packets: _Packets) -> list[Stall]:
     return found
 
 
-def _threshold(flow: dict[str, Any]) -> float:
+def _threshold(flow: dict[str, Any], own: pl.DataFrame) -> float:
+    """Seconds: two round trips or the timer, the shorter. Without ACKs the handshake's round trip stands in, or what is
+    no shorter than one: the least time from a segment to its resend."""
     rtt, rto = flow["rtt_mean_s"], flow["rto_s"]
-    known = [2 * rtt if isinstance(rtt, float) else None, rto if isinstance(rto, float) else None]
-    return max(min((value for value in known if value and value > 0), default=LEAST_S), LEAST_S)
+    known = _positive([2 * rtt if isinstance(rtt, float) else None, rto])
+    if not known:
+        resent = own.filter(pl.col("kind") == "retransmission")["value"].min()
+        known = [2 * value for value in _positive([flow["handshake_rtt_s"], resent])[:1]]
+    return max(min(known, default=UNKNOWN_S), LEAST_S)
+
+
+def _positive(values: list[Any]) -> list[float]:
+    return [value for value in values if isinstance(value, float) and value > 0]
 
 
 def _at_frames(own: pl.DataFrame) -> dict[int, dict[str, Any]]:

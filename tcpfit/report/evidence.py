@@ -253,7 +253,7 @@ class Evidence:
 
     def _rtt_s(self, event: dict[str, Any]) -> float | None:
         """The round trip when it happened: of a loss the one it carries, otherwise of the last round that has one."""
-        if event["kind"] == "loss":
+        if event["kind"] == "loss" and event["value"] is not None:
             return float(event["value"])
         measured = self._analysis.rounds.filter(
             pl.col("flow") == event["flow"], pl.col("start_ns") <= event["time_ns"], pl.col("rtt_s").is_not_null()
@@ -307,7 +307,11 @@ def _comparison(kind: str, reason: str, subject: dict[str, Any], cause: dict[str
     if reason == "eifel":
         return [f"timestamps: that ACK echoes {cause['tsecr']}, the resend carried {subject['tsval']}"]
     if reason == "too-early":
-        return [f"that ACK came {words.seconds((cause['time_ns'] - subject['time_ns']) / 1e9)} after the resend"]
+        after_s = (cause["time_ns"] - subject["time_ns"]) / 1e9
+        if after_s < 0:
+            before = words.seconds(-after_s)
+            return [f"that ACK had passed here {before} before the resend, which was on its way already"]
+        return [f"that ACK came {words.seconds(after_s)} after the resend"]
     if reason in ("ip-id", "copy"):
         return [f"IP identifications: {subject['ip_id']}, of frame {cause['frame']} {cause['ip_id']}"]
     if reason == "tsval":

@@ -39,9 +39,11 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
         frame="frame",
     ).filter(pl.col("segments") > 0)
     if gaps.height < LEAST_GAPS:
+        many = events.height > LEAST_GAPS
+        why = "how many segments lay between them is not in the capture"
         raise NothingToDraw(
             f"flow {flow} of {analysis.path} has {words.plural(events.height, 'loss event')}; "
-            f"their distances need {LEAST_GAPS + 1} at least"
+            f"{why if many else f'their distances need {LEAST_GAPS + 1} at least'}"
         )
     longer = pl.len() - pl.col("segments").rank("max")
     gaps = gaps.sort("segments").with_columns(share=longer / pl.len())
