@@ -34,6 +34,8 @@ IDLE = "nothing was outstanding"
 
 AWAITING = "nothing was outstanding, and the other end's data came before more was sent"
 
+ONE_FLIGHT = "all that was sent was under way at once"
+
 UNANSWERED = "nothing came back any more, whatever was sent again"
 
 AFTER = "the window had not yet grown to a limit again"
@@ -69,6 +71,7 @@ class Reason(IntEnum):
     ACK_LOST = 24
     OTHER_END = 25
     OWN_CLOCK = 26
+    ONE_FLIGHT = 27
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -101,6 +104,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.UNANSWERED: (UNKNOWN, UNANSWERED),
     Reason.ACK_LOST: (TIMEOUT, "the sender waited for an ACK that is in the capture but did not reach it"),
     Reason.OTHER_END: (APPLICATION, AWAITING),
+    Reason.ONE_FLIGHT: (SLOW_START, ONE_FLIGHT),
     Reason.OWN_CLOCK: (UNKNOWN, "data went by the sender's clock, not with ACKs: its application's, or pacing"),
 }
 

@@ -48,7 +48,8 @@ def of_spans(flows: pl.DataFrame, spans: pl.DataFrame) -> dict[int, Diagnosis]:
     """The diagnosis of every flow from spans that are there, whole or cut to some time."""
     evidence = Evidence(flows, NONE, NONE)
     vantage = evidence.flows["vantage"].cast(pl.String).to_list()
-    return judge(spans, evidence.flow, vantage, capture_loss(evidence))
+    first_ns = evidence.flows["first_ns"].to_numpy()
+    return judge(spans, evidence.flow, first_ns, vantage, capture_loss(evidence))
 
 
 NONE = pl.DataFrame({"flow": []}, schema={"flow": pl.UInt32})
@@ -114,6 +115,8 @@ class Report:
     together: list[Together]
     stalls: list[Stall]
     findings: list[Finding]
+    span_ns: tuple[int, int] | None = None
+    """The time that is accounted for, where that is not all; findings are of the whole flow."""
 
 
 def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: Analysis | None = None) -> list[Report]:
@@ -163,6 +166,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
                 together + (asked.together(total_s) if asked else []),
                 silences,
                 find_in(View(whole, number)),
+                span_ns,
             )
         )
     return found

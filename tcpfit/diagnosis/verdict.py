@@ -24,6 +24,7 @@ from tcpfit.diagnosis.causes import (
     CAUSES,
     IDLE,
     LOSS,
+    ONE_FLIGHT,
     REORDERING,
     SEND_BUFFER,
     SLOW_START,
@@ -96,6 +97,13 @@ AWAITED = (
 )
 """Who, sentence and remedy of application-limited, where the sender waited for the other end most of that time."""
 
+AT_ONCE = (
+    "sender",
+    "all that was sent was under way at once: it took as long as the path takes",
+    "nothing of the window held it; a shorter round trip, and connections that are used again spare their handshakes",
+)
+"""The same of slow-start-limited, where one flight carried the flow."""
+
 GONE = "look whether the receiver was switched off or out of reach, or capture there"
 """Remedy where nothing came back any more."""
 
@@ -147,12 +155,15 @@ class Diagnosis:
     kernel: dict[str, float] = field(default_factory=dict)
 
 
-def judge(spans: pl.DataFrame, flow: Ints, vantage: Sequence[str], missed: Floats) -> dict[int, Diagnosis]:
+def judge(
+    spans: pl.DataFrame, flow: Ints, first_ns: Ints, vantage: Sequence[str], missed: Floats
+) -> dict[int, Diagnosis]:
     """The diagnosis of every flow of `flow`, numbers in order, from spans in order of flow and time.
 
-    `vantage` is where the capture was taken, seen from each, `missed` the share of each one's data that it missed.
+    `first_ns` is the time of each one's first data, `vantage` where the capture was taken, seen from each, `missed` the
+    share of each one's data that it missed.
     """
-    parts = _Parts(spans, flow, missed)
+    parts = _Parts(spans, flow, first_ns, missed)
     costs = parts.costs()
     return {
         number: parts.judged(position, number, vantage[position], float(missed[position]), costs[position])
@@ -186,8 +197,9 @@ class _Parts:
     Arrays have a value a part, those that begin with `span_` a value a span, those with `flow_` a value a flow.
     """
 
-    def __init__(self, spans: pl.DataFrame, flow: Ints, missed: Floats) -> None:
+    def __init__(self, spans: pl.DataFrame, flow: Ints, first_ns: Ints, missed: Floats) -> None:
         spans = withheld(spans, flow, missed)
+        self.flow_first = first_ns
         number = spans["flow"].to_numpy().astype(np.int64)
         self.span_start, self.span_end = spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()
         self.span_length: Floats = (self.span_end - self.span_start) / 1e9
@@ -199,9 +211,9 @@ class _Parts:
         self.span_cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
         self.flow_seconds: Floats = summed(self.span_length, owner, len(flow))
         self.flow_kernel = self._kernel(spans, owner)
-        self.flow_awaited, self.flow_unanswered = (
+        self.flow_awaited, self.flow_unanswered, self.flow_at_once = (
             summed(self.span_length[rows], owner[rows], len(flow))
-            for rows in ((spans["rule"] == rule).to_numpy() for rule in (AWAITING, UNANSWERED))
+            for rows in ((spans["rule"] == rule).to_numpy() for rule in (AWAITING, UNANSWERED, ONE_FLIGHT))
         )
         # spans of a flow and cause together, in order of time
         order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
@@ -228,7 +240,7 @@ class _Parts:
             text = "There is no time to account for: data at one instant only, or none in the time asked for."
             return Diagnosis(number, UNKNOWN, "unknown", text, REMEDIES[UNKNOWN], 0.0)
         parts = self._of(position)
-        begin = int(self.span_start[self.flow_begin[position]])
+        begin = int(self.flow_first[position])
         place = PLACE.get(vantage, PLACE["unknown"])
         found = sorted(
             (self._cause(part, total_s, begin, costs, place) for part in parts),
@@ -241,6 +253,8 @@ class _Parts:
         who, sentence, remedy = WHO[primary], SENTENCES[primary], REMEDIES[primary]
         if primary == APPLICATION and self.flow_awaited[position] > share * total_s / 2:
             who, sentence, remedy = AWAITED
+        elif primary == SLOW_START and self.flow_at_once[position] > share * total_s / 2:
+            who, sentence, remedy = AT_ONCE
         text = f"in {share:.0%} of the time {sentence}."
         text = text.capitalize() if primary == UNKNOWN else f"{who.capitalize()}: {text}"
         if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:
@@ -255,7 +269,7 @@ class _Parts:
     def _gone(self, position: int, found: list[Cause], vantage: str) -> str:
         """What is to be said of a flow whose other end fell silent."""
         silent = next(cause for cause in found if cause.cause == UNKNOWN)
-        since = (silent.longest_ns[0] - int(self.span_start[self.flow_begin[position]])) / 1e9
+        since = (silent.longest_ns[0] - int(self.flow_first[position])) / 1e9
         where = "the data passed here: the receiver or its link was gone" if vantage == "receiver" else _NO_ANSWER
         before = f" Until then most of the time was {found[1].cause}." if len(found) > 1 else ""
         return f"From {since:.3g} s on nothing came back, whatever was sent again; {where}.{before}"

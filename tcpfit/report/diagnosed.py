@@ -32,6 +32,9 @@ def show(report: Report, start_ns: int, rounds: pl.DataFrame, out: Console) -> N
     _line(out, "verdict", f"{diagnosis.primary}. {diagnosis.text}", "bold")
     _line(out, "cost", cost_sentence(report))
     _line(out, "remedy", diagnosis.remedy)
+    if report.span_ns is not None:
+        begin, end = ((ns - start_ns) / 1e9 for ns in report.span_ns)
+        _line(out, "span", f"{begin:g} s to {end:g} s; rate, flight, RTT and losses below are of the whole flow")
     terminal.course(out, flow, rounds, [(cause.cause, cause.time_share) for cause in diagnosis.causes])
     if diagnosis.causes:
         out.print()
@@ -52,7 +55,8 @@ def show(report: Report, start_ns: int, rounds: pl.DataFrame, out: Console) -> N
         if len(report.stalls) > STALLS:
             out.print(Text(f"  the {STALLS} longest of {len(report.stalls)}; --format json has all", "dim"))
     if report.findings:
-        out.print(Text("\n  found besides", "bold"))
+        where = "" if report.span_ns is None else " in the whole flow"
+        out.print(Text(f"\n  found besides{where}", "bold"))
         for finding in report.findings:
             _line(out, "", f"{finding.name}: {finding.claim} {finding.remedy}".strip())
             _line(out, "", f"frames {', '.join(map(str, finding.frames[:5]))}; {finding.display_filter}", "dim")

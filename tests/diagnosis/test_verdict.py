@@ -11,6 +11,9 @@ import pytest
 from click.testing import CliRunner
 from tcpfit.cli.main import main
 
+import tcpfit
+from tcpfit.diagnosis import diagnose
+from tcpfit.diagnosis.table import report
 from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, Diagnosis, judge
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
@@ -36,7 +39,7 @@ def spans(*rows: tuple[float, str, float]) -> pl.DataFrame:
 
 
 def judged(*rows: tuple[float, str, float]) -> Diagnosis:
-    return judge(spans(*rows), np.array([0]), ["sender"], np.array([0.0]))[0]
+    return judge(spans(*rows), np.array([0]), np.array([0]), ["sender"], np.array([0.0]))[0]
 
 
 @pytest.mark.parametrize(
@@ -116,3 +119,27 @@ def test_arguments_that_make_no_sense(arguments):
     result = run(str(SAMPLES / "timeouts.pcap.gz"), *arguments)
     assert result.exit_code == 2
     assert "Traceback" not in result.output
+
+
+def test_a_flow_that_one_flight_carried_is_told_to_have_waited_for_no_window():
+    analysis = tcpfit.analyze(SAMPLES / "short-web.pcap.gz")
+    found = diagnose(analysis.flows, analysis.events, analysis.rounds)
+    rounds = analysis.rounds.group_by("flow").agg(pl.len(), pl.col("resent_segments").sum()).filter(pl.col("len") == 1)
+    single = rounds.filter(pl.col("resent_segments") == 0)["flow"].to_list()
+    slow = [found[flow] for flow in single if found[flow].primary == "slow-start-limited"]
+    assert len(slow) > 100
+    assert all("under way at once" in each.text and "larger window" not in each.remedy for each in slow)
+    others = [found[flow] for flow in analysis.rounds["flow"].unique() if flow not in single]
+    assert not any("under way at once" in each.text for each in others)
+
+
+def test_times_of_a_part_count_from_the_first_data_of_the_flow():
+    analysis = tcpfit.analyze(SAMPLES / "timeouts.pcap.gz", segments=True)
+    start = analysis.capture["start_ns"]
+    whole = report(analysis)[0]
+    part = report(analysis, (start + 20 * 10**9, start + 30 * 10**9))[0]
+    first_s = (whole.flow["first_ns"] - start) / 1e9
+    assert part.span_ns is not None and whole.span_ns is None
+    for cause in part.diagnosis.causes:
+        assert 20 - first_s - 1e-6 <= cause.since_s < 30
+    assert 20 - first_s == pytest.approx(min(cause.since_s for cause in part.diagnosis.causes), abs=1e-6)
