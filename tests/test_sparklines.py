@@ -103,3 +103,19 @@ def test_a_round_trip_stands_where_it_was_measured_and_counts_as_often():
     acks = [1 if n % 10 == 9 else 9 for n in range(380)]
     delayed = drawn(rounds(380, rtt_s=[0.9 if few == 1 else 0.1 for few in acks], acks=acks))["RTT"]
     assert "110 ms to 110 ms" == delayed.caption  # (9 * 9 * 0.1 + 0.9) / 82
+
+
+def test_a_last_round_without_length_hides_no_round_trip():
+    table = rounds(38)
+    last = table["start_ns"].max()
+    flow = FLOW | {"last_ns": last}
+    table = table.with_columns(end_ns=pl.when(pl.col("start_ns") == last).then("start_ns").otherwise("end_ns"))
+    lines = {line.label: line for line in sparklines.course(flow, table)}
+    assert "100 ms to 100 ms" == lines["RTT"].caption
+
+
+def test_what_a_round_brought_after_the_last_data_is_not_crowded_before_it():
+    """Its last second's bytes come over that second, of which a tenth lies before the flow's last packet."""
+    flow = FLOW | {"last_ns": FLOW["last_ns"] - 900_000_000}
+    line = next(line for line in sparklines.course(flow, rounds(38)) if line.label == "rate")
+    assert "0 to 8.00 kb/s" == line.caption

@@ -45,16 +45,19 @@ def course(flow: Mapping[str, Any], rounds: pl.DataFrame, *, ascii_only: bool = 
         return []
     start = (own["start_ns"].to_numpy() - first) / 1e9
     length = (last - first) / 1e9
-    end = np.append(start[1:], max(length, start[-1]))
+    ended = (own["end_ns"].to_numpy() - first) / 1e9
+    end = np.append(start[1:], max(length, start[-1], ended[-1]))
     edges = np.linspace(0.0, length, PLACES + 1)
     inside = _overlap(start, end, edges)
     # a round trip is of the time until its ACK: in a pause after it none was measured
-    answered = np.clip((own["end_ns"].to_numpy() - first) / 1e9, start + 1e-9, end)
+    answered = np.clip(ended, start, end)
     bits = 8.0 * own["acked_bytes"].to_numpy() / np.maximum(end - start, 1e-9)
     rate = bits @ inside / (edges[1] - edges[0])
     lost = np.histogram(np.clip(start, 0.0, length), edges, weights=own["lost_segments"].to_numpy())[0]
     flight = _mean(own["flight"].cast(pl.Float64).to_numpy(), inside)
-    samples = _overlap(start, answered, edges) * (own["acks"].to_numpy() / (answered - start))[:, None]
+    waited = answered - start
+    per_second = np.where(waited > 0, own["acks"].to_numpy() / np.where(waited > 0, waited, 1.0), 0.0)
+    samples = _overlap(start, answered, edges) * per_second[:, None]
     rtt = _mean(own["rtt_s"].cast(pl.Float64).to_numpy(), samples)
     levels = ASCII_LEVELS if ascii_only else LEVELS
     lines = [Line("rate", _drawn(rate, levels), f"0 to {words.rate(float(rate.max()))}")]
