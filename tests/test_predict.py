@@ -293,3 +293,14 @@ def test_without_altair_a_sentence_says_what_to_install(monkeypatch):
     answer = predicted.predict([get("mathis")], {"rtt": 0.1, "p": 0.01})
     with pytest.raises(InvalidParameter, match=r"pip install 'tcpfit\[plot\]'"):
         figures.predictions(answer)
+
+
+def test_a_default_that_some_models_do_not_use_names_those_that_do():
+    run = tcpfit("predict", "--p", "1%", "--rtt", "10ms", "--model", "tfrc", "--model", "pftk-approx")
+    assert "simplifies it (pftk-approx)" in " ".join(run.stdout.split())
+
+
+def test_a_rate_without_limit_gives_no_time():
+    run = tcpfit("predict", "--p", "0", "--rtt", "100ms", "--size", "100segments", "--model", "mathis")
+    row = next(line for line in run.stdout.splitlines() if line.startswith("  mathis  "))
+    assert ["-", "-", "-"] == row.split()[-3:] or ["-", "-"] == row.split()[-2:]

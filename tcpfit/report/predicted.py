@@ -122,7 +122,7 @@ def is_size(parameter: Parameter) -> bool:
 
 
 def _known(models: Sequence[Model], points: Mapping[str, Array], conventions: Mapping[str, Any]) -> None:
-    takes = {p.name for model in models for p in (*model.parameters, *model.extensions)}
+    takes = {p.name for model in models for p in _takes(model)}
     has = {name for model in models for name in model.get_params() if name != "free"}
     for name, known in [(name, takes) for name in points] + [(name, has) for name in conventions]:
         if name not in known:
@@ -167,7 +167,8 @@ def _predict(model: Model, points: Mapping[str, Array], sweep: Sweep | None, siz
             segments = next((used[p.name] for p in model.parameters if is_size(p)), nothing)
             rate, time = segments / found, found
         else:
-            rate, time = found, (size if size is not None else np.nan) / found
+            # no rate that is not told is infinite
+            rate, time = found, np.where(np.isfinite(found), (size if size is not None else np.nan) / found, np.nan)
     return Prediction(model, rate, time, used, origin, reasons)
 
 
@@ -344,6 +345,10 @@ def _meanings(predictions: Predictions) -> list[str]:
     return ["p is taken for " + "; for ".join(f"{what} by {', '.join(names)}" for what, names in groups.items())]
 
 
+def _takes(model: Model) -> Sequence[Parameter]:
+    return (*model.parameters, *model.extensions)
+
+
 def _times(predictions: Predictions) -> list[str]:
     if any(np.isfinite(p.time_s).any() for p in predictions.models if p.model.predicts == "throughput"):
         return ["the time of a model of throughput is the size over its rate, without slow start"]
@@ -360,7 +365,9 @@ def _defaults(predictions: Predictions) -> list[str]:
             unit = next(p.unit for p in users[0].model.parameters if p.name == default.name)
             values = users[0].used[default.name]
             shown = f"{amount(float(values[0]), unit)}, " if np.all(values == values[0]) else ""
-            notes.append(f"{default.name} was not given: {shown}{default.words}")
+            takes = [p for p in answered if any(default.name == each.name for each in _takes(p.model))]
+            by = f" ({', '.join(p.model.name for p in users)})" if len(takes) > len(users) else ""
+            notes.append(f"{default.name} was not given: {shown}{default.words}{by}")
     groups: dict[tuple[str, float, str], list[str]] = {}
     for p in answered:
         for parameter in p.model.parameters:
