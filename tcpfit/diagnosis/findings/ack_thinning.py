@@ -47,7 +47,7 @@ def find(view: View) -> Finding | None:
         return None
     if view["zero_window_episodes"] > 0:
         return None
-    cause = _withheld(view) if view["vantage"] == "receiver" else _dropped(view, smss)
+    cause = _withheld(view) if view["vantage"] == "receiver" else _dropped(view, smss, stride)
     if cause is None:
         return None
     acks = view.received.filter(pl.col("payload") == 0)["frame"]
@@ -64,8 +64,9 @@ def find(view: View) -> Finding | None:
     )
 
 
-def _dropped(view: View, smss: int) -> str | None:
-    """The path drops ACKs at a fixed stride, in words; None where the identifications do not show it."""
+def _dropped(view: View, smss: int, stride: float) -> str | None:
+    """The path drops ACKs at a fixed stride, in words; None where the identifications do not show it. An ACK that comes
+    covers `stride` segments."""
     gaps = steps(view)
     if gaps is None or view["vantage"] == "unknown":
         return None
@@ -78,7 +79,8 @@ def _dropped(view: View, smss: int) -> str | None:
     # strides of packets lost at random are geometric: sd / mean = sqrt(share lost)
     if missing < MISSING or not USUAL[0] <= each <= USUAL[1] or step.std() > REGULAR * np.sqrt(missing) * step.mean():
         return None
-    return f"{view['dst']} sent one for every {each:.1f}, and the path drops {missing:.0%} of them at a fixed stride"
+    sent = stride * (1.0 - missing)
+    return f"{view['dst']} sent one for every {sent:.1f}, and the path drops {missing:.0%} of them at a fixed stride"
 
 
 def _withheld(view: View) -> str | None:
