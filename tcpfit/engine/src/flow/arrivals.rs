@@ -210,6 +210,10 @@ impl Arrivals {
     pub fn on_acknowledgement(&mut self, left: u64, ip_id: Option<u16>, sender: &mut Sender) {
         let newest = self.is_newest(ip_id);
         self.on_other(ip_id);
+        if newest && left == sender.nxt && sender.una == sender.nxt {
+            // nothing new was sent since, and all before has arrived: what was skipped were packets without data
+            self.forget_skipped();
+        }
         if newest && left < sender.nxt && left >= sender.una {
             sender.retract(left);
             if let Some(uncommon) = &mut self.uncommon {

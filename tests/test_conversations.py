@@ -1,0 +1,89 @@
+"""Connections in which both ends send, on LANs, behind mirror ports, among thousands of others: what only looks like a
+loss, a timer or a copy is none."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import captures
+import polars as pl
+import pytest
+from captures import ACK, PSH, SYN, Packet, tcp
+from test_scenarios import FOLDER, Reader
+
+import tcpfit
+
+FLAGS_OF_SYN = b"\x02\x04\x05\xb4\x04\x02\x01\x03\x03\x07"
+"""Options: MSS 1460, SACK, window scale 7."""
+
+
+class Conversation:
+    """Packets between a client (end 0) and a server (end 1), times in seconds. Each end counts its identifications up,
+    for lost packets too; IPv6 has none."""
+
+    def __init__(self, *, v6: bool = False, stamps: bool = True) -> None:
+        self.ends = ("fd00::1", "fd00::2") if v6 else ("10.0.0.1", "10.0.0.2")
+        self.stamps = stamps
+        self.ids = [100, 9000]
+        self.packets: list[Packet] = []
+
+    def send(
+        self, time_s: float, end: int, seq: int, ack: int, size: int = 0, *, syn: bool = False, lost: bool = False,
+        echo_s: float = 0.0, twice_s: float = 0.0,
+    ) -> None:  # fmt: skip
+        """A segment; sequence numbers count from the initial ones. `echo_s`: when the segment was sent whose time stamp
+        it echoes; `twice_s`: its copy comes so much later."""
+        self.ids[end] += 1
+        if lost:
+            return
+        options = FLAGS_OF_SYN if syn else b""
+        if self.stamps:
+            options += b"\x01\x01\x08\x0a" + struct.pack(
+                ">II", 10_000 + round(1e3 * time_s), 10_000 + round(1e3 * echo_s)
+            )
+        flags = (SYN if syn else PSH if size else 0) | (0 if syn and end == 0 else ACK)
+        ports = (40_000, 443) if end == 0 else (443, 40_000)
+        isns = (1_000_000, 5_000_000) if end == 0 else (5_000_000, 1_000_000)
+        data = tcp(
+            *(self.ends if end == 0 else self.ends[::-1]), *ports, isns[0] + seq, isns[1] + ack, flags, size, options,
+            ip_id=self.ids[end],
+        )  # fmt: skip
+        data = captures.link(data, captures.ETHERNET)
+        for later_s in (0.0, twice_s) if twice_s else (0.0,):
+            self.packets.append(Packet(captures.START_NS + round((time_s + later_s) * 1e9), data, len(data)))
+
+    def open(self, client_s: float, server_s: float, **how: float) -> None:
+        """The handshake, as seen `client_s` from the client and `server_s` from the server (there and back)."""
+        self.send(0.0, 0, 0, 0, syn=True, **how)
+        self.send(server_s, 1, 0, 1, syn=True, **how)
+        self.send(server_s + client_s, 0, 1, 1, echo_s=server_s, **how)
+
+    def read(self, path: Path) -> tcpfit.Analysis:
+        path.write_bytes(captures.pcap(sorted(self.packets, key=lambda packet: packet.time_ns)))
+        return tcpfit.analyze(path)
+
+
+def of(found: tcpfit.Analysis, end: int) -> dict[str, object]:
+    """The flow of that end's data."""
+    return found.flows.filter(pl.col("src_port") == (40_000, 443)[end]).row(0, named=True)
+
+
+@pytest.mark.parametrize("pause_s", [0.3, 1.0, 3.0])
+def test_an_ack_that_was_lost_is_no_data(tmp_path, pause_s):
+    """At the server: the client's requests all come, now and then one of its ACKs does not. Its identifications skip
+    one, and the next request comes after a pause, as if it were the resend of a lost one."""
+    talk = Conversation()
+    talk.open(0.04, 1e-5)
+    for n in range(30):
+        now = 0.1 + n * pause_s
+        talk.send(now, 0, 1 + 300 * n, 1 + 14_480 * n, 300, echo_s=now - 0.1)
+        for k in range(10):
+            sent = now + 0.001 + 1e-5 * k
+            talk.send(sent, 1, 1 + 14_480 * n + 1448 * k, 301 + 300 * n, 1448, echo_s=now)
+            if k % 2:
+                lost = n % 5 == 3 and k == 5
+                talk.send(sent + 0.04, 0, 301 + 300 * n, 1 + 14_480 * n + 1448 * (k + 1), echo_s=sent, lost=lost)
+    flow = of(talk.read(tmp_path / "a.pcap"), 0)
+    assert ("receiver", 30) == (flow["vantage"], flow["data_segments"])
+    assert (0, 0, 0) == (flow["lost_segments"], flow["tail_loss_probes"], flow["timeouts"])
