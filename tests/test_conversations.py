@@ -87,3 +87,24 @@ def test_an_ack_that_was_lost_is_no_data(tmp_path, pause_s):
     flow = of(talk.read(tmp_path / "a.pcap"), 0)
     assert ("receiver", 30) == (flow["vantage"], flow["data_segments"])
     assert (0, 0, 0) == (flow["lost_segments"], flow["tail_loss_probes"], flow["timeouts"])
+
+
+@pytest.mark.parametrize("server_us", [120, 250])
+def test_a_fast_lan_is_no_loopback(tmp_path, server_us):
+    talk = Conversation()
+    talk.open(15e-6, 1e-6 * server_us)
+    talk.send(3e-4, 0, 1, 1, 200)
+    for n in range(20):
+        talk.send(1e-3 + 1e-4 * n, 1, 1 + 1448 * n, 201, 1448)
+        talk.send(1e-3 + 1e-4 * n + 1e-5, 0, 201, 1449 + 1448 * n)
+    found = talk.read(tmp_path / "a.pcap")
+    assert ["sender", "receiver"] == [of(found, end)["vantage"] for end in (0, 1)]
+
+
+def test_a_machine_that_talks_to_itself_is_both_ends(tmp_path):
+    talk = Conversation()
+    talk.open(15e-6, 20e-6)
+    talk.send(1e-4, 0, 1, 1, 200)
+    talk.send(2e-4, 1, 1, 201, 200)
+    found = talk.read(tmp_path / "a.pcap")
+    assert ["sender", "sender"] == [of(found, end)["vantage"] for end in (0, 1)]

@@ -15,8 +15,11 @@ const HOST_S: f64 = 0.0003;
 const STACK_S: f64 = 0.0001;
 /// A receiver farther away than this has a link before it that can lose what passed the capture point.
 const LAST_HOP_S: f64 = 0.001;
-/// A whole round trip as short as this is one machine talking to itself.
+/// A whole round trip as short as this is one machine talking to itself, if its halves are alike; on a LAN one of them is the
+/// capturing host's own.
 const LOOPBACK_S: f64 = 0.0002;
+/// The shorter of two halves that are alike has at least this share of the whole.
+const ALIKE: f64 = 0.3;
 
 /// The capture point relative to the two ends, end 0 being the one that sent the connection's first packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -64,7 +67,8 @@ impl Position {
     pub fn fraction(&self, end: usize) -> Option<f64> {
         if let [Some(a), Some(b)] = self.halves_s {
             let total = a + b;
-            if total >= LOOPBACK_S {
+            // where both ends are one host neither half is the path's
+            if total >= LOOPBACK_S || a.min(b) < ALIKE * total {
                 return Some(if end == 0 { a / total } else { b / total });
             }
             return Some(0.0);
