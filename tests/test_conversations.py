@@ -108,3 +108,33 @@ def test_a_machine_that_talks_to_itself_is_both_ends(tmp_path):
     talk.send(2e-4, 1, 1, 201, 200)
     found = talk.read(tmp_path / "a.pcap")
     assert ["sender", "sender"] == [of(found, end)["vantage"] for end in (0, 1)]
+
+
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_probe_is_one_beside_the_data_of_the_other_end(tmp_path, beside):
+    """At the client: of its requests one is lost, and the probe comes 243 ms later. Data of the server keep coming."""
+    rtt, lost, probe = 0.04, 4, 0.243
+    asked = [0.5 + 0.3 * n for n in range(8)]
+    heard = [time + rtt + (probe if n == lost else 0.0) for n, time in enumerate(asked)]
+    talk = Conversation()
+    talk.open(1e-5, rtt)
+    happened = [(time, "request", n) for n, time in enumerate(asked)] + [(asked[lost] + probe, "request", lost)]
+    happened += [(time, "answer", n) for n, time in enumerate(heard)]
+    happened += [(0.5003 + 0.0005 * n, "data", n) for n in range(5000)] if beside else []
+    received = 0
+    for now, what, n in sorted(happened):
+        acknowledged = 1 + 100 * next((i for i, time in enumerate(heard) if time > now), len(heard))
+        if what == "request":
+            talk.send(now, 0, 1 + 100 * n, 1 + 1448 * received, 100, echo_s=now - 2e-4)
+        elif what == "answer":
+            talk.send(now, 1, 1 + 1448 * received, acknowledged, echo_s=now - rtt)
+        else:
+            talk.send(now, 1, 1 + 1448 * received, acknowledged, 1448, echo_s=now - rtt)
+            received += 1
+            if received % 2 == 0:
+                sent = 1 + 100 * sum(time <= now for time in asked)
+                talk.send(now + 2e-5, 0, sent, 1 + 1448 * received, echo_s=now)
+    flow = of(talk.read(tmp_path / "a.pcap"), 0)
+    assert ("sender", 1, 1, 0) == tuple(
+        flow[name] for name in ("vantage", "lost_segments", "tail_loss_probes", "timeouts")
+    )

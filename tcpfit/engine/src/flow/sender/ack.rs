@@ -88,6 +88,7 @@ impl Sender {
         self.last_sack = None;
         self.advance(time_ns, at, window, self.heard, whole, sink);
         self.end_ack(time_ns, window);
+        self.last_ack_ns = time_ns;
     }
 
     /// Any ACK.
@@ -95,7 +96,7 @@ impl Sender {
     pub fn on_ack(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         self.one_way = false;
         self.tick_in_line(ack.time_ns);
-        let (sacked_before, flight_before) = (self.sacked, self.flight());
+        let (una_before, sacked_before, flight_before) = (self.una, self.sacked, self.flight());
         if ack.ack > self.una {
             self.hold_back(flight_before);
         }
@@ -148,6 +149,10 @@ impl Sender {
             (ack.window, ack.field)
         };
         self.end_ack(ack.time_ns, window);
+        // data of the other end carry an ACK too, which answers nothing unless it says something new
+        if ack.pure || self.una > una_before || self.sacked > sacked_before {
+            self.last_ack_ns = ack.time_ns;
+        }
         self.window_field = field;
     }
 
@@ -190,7 +195,6 @@ impl Sender {
             self.close_unexplained(time_ns);
         }
         self.window = window;
-        self.last_ack_ns = time_ns;
     }
 
     /// An ACK that says nothing new answers a segment that the receiver did not take: its timestamp was older than one
