@@ -138,3 +138,20 @@ def test_a_probe_is_one_beside_the_data_of_the_other_end(tmp_path, beside):
     assert ("sender", 1, 1, 0) == tuple(
         flow[name] for name in ("vantage", "lost_segments", "tail_loss_probes", "timeouts")
     )
+
+
+def test_a_mirror_port_between_packets_makes_no_losses_where_nothing_counts_them(tmp_path):
+    """IPv6, in the middle: each packet twice, 20 us apart, and three others between."""
+    talk = Conversation(v6=True)
+    talk.open(0.02, 0.03, twice_s=2e-5)
+    talk.send(0.0501, 0, 1, 1, 200, echo_s=0.03, twice_s=2e-5)
+    talk.send(0.0801, 1, 1, 201, echo_s=0.05, twice_s=2e-5)
+    for n in range(160):
+        now = 0.1 + 0.055 * (n // 16) + 5e-6 * (n % 16)
+        talk.send(now, 1, 1 + 1428 * n, 201, 1428, echo_s=now - 0.01, twice_s=2e-5)
+        if n % 2:
+            talk.send(now + 0.02, 0, 201, 1429 + 1428 * n, echo_s=now, twice_s=2e-5)
+    flow = of(talk.read(tmp_path / "a.pcap"), 1)
+    assert (160, 160, 0, 0) == tuple(
+        flow[name] for name in ("sent_segments", "duplicated_segments", "lost_segments", "retransmitted_segments")
+    )

@@ -47,8 +47,8 @@ impl Arrivals {
             (true, false) => COPY_NS.min(sender.round_trips_ns(SOONEST_RESEND)),
             (true, true) => COPY_NS.max(sender.round_trips_ns(SOONEST_RESEND)),
             (false, true) => COPY_NS,
-            // a resend can come at once behind its original that came late
-            (false, false) => 0,
+            // a resend can come behind its original that came late, but hardly as soon as a busy mirror port's copy
+            (false, false) => COPY_NS.min(sender.round_trips_ns(0.1)),
         };
         let Some(last) = sender.board.last_of(passing.left, passing.right) else {
             return false;
