@@ -155,3 +155,17 @@ def test_a_mirror_port_between_packets_makes_no_losses_where_nothing_counts_them
     assert (160, 160, 0, 0) == tuple(
         flow[name] for name in ("sent_segments", "duplicated_segments", "lost_segments", "retransmitted_segments")
     )
+
+
+def test_acks_of_one_checksum_are_not_copies_of_each_other(tmp_path):
+    """IPv6 at a client whose card fills in checksums: all ACKs have the same in the capture. They come 4 us apart."""
+    talk = Conversation(v6=True)
+    talk.open(1e-5, 0.01)
+    talk.send(0.0101, 0, 1, 1, 200, echo_s=0.01)
+    for n in range(320):
+        now = 0.0201 + 0.01 * (n // 16) + 2e-6 * (n % 16)
+        talk.send(now, 1, 1 + 1428 * n, 201, 1428, echo_s=now - 0.01)
+        if n % 2:
+            talk.send(now + 5e-7, 0, 201, 1429 + 1428 * n, echo_s=now)
+    flow = of(talk.read(tmp_path / "a.pcap"), 1)
+    assert (160, 320 * 1428) == (flow["acks"], flow["acked_bytes"])

@@ -123,6 +123,8 @@ struct LastPacket {
     time_ns: i64,
     ip_id: u16,
     checksum: u16,
+    /// Sequence number and ACK: where the card fills in the checksum, packets of one length have the same.
+    numbers: (u32, u32),
     ttl: u8,
     /// The end's SYN, or the other's, came twice: all packets may.
     doubled: bool,
@@ -137,11 +139,12 @@ impl LastPacket {
             time_ns: segment.time_ns,
             ip_id: segment.ip_id.unwrap_or(0),
             checksum: segment.checksum,
+            numbers: (segment.seq, segment.ack),
             ttl: segment.ttl,
             doubled: self.doubled,
         };
         let soon_ns = if this.ttl == self.ttl { CAPTURE_COPY_NS } else { COPY_NS };
-        let repeated = (this.ip_id, this.checksum) == (self.ip_id, self.checksum)
+        let repeated = (this.ip_id, this.checksum, this.numbers) == (self.ip_id, self.checksum, self.numbers)
             && (0..soon_ns).contains(&(this.time_ns - self.time_ns));
         *self = this;
         repeated

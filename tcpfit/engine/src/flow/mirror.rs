@@ -14,6 +14,8 @@ struct Seen {
     time_ns: i64,
     ip_id: u16,
     checksum: u16,
+    /// Sequence number and ACK, as of `LastPacket`.
+    numbers: (u32, u32),
     /// Its copy has come.
     copied: bool,
 }
@@ -39,7 +41,7 @@ impl Mirror {
     pub fn has_seen(&mut self, segment: &Segment) -> bool {
         let ip_id = segment.ip_id.unwrap_or(0);
         let before = self.seen.iter_mut().find(|seen| {
-            (seen.ip_id, seen.checksum) == (ip_id, segment.checksum)
+            (seen.ip_id, seen.checksum, seen.numbers) == (ip_id, segment.checksum, (segment.seq, segment.ack))
                 && (ip_id != 0 || !seen.copied)
                 && (0..BEHIND_NS).contains(&(segment.time_ns - seen.time_ns))
         });
@@ -51,6 +53,7 @@ impl Mirror {
             time_ns: segment.time_ns,
             ip_id,
             checksum: segment.checksum,
+            numbers: (segment.seq, segment.ack),
             copied: false,
         };
         self.next += 1;
