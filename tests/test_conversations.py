@@ -169,3 +169,25 @@ def test_acks_of_one_checksum_are_not_copies_of_each_other(tmp_path):
             talk.send(now + 5e-7, 0, 201, 1429 + 1428 * n, echo_s=now)
     flow = of(talk.read(tmp_path / "a.pcap"), 1)
     assert (160, 320 * 1428) == (flow["acks"], flow["acked_bytes"])
+
+
+@pytest.mark.parametrize("others", [0, 2200])
+def test_a_connection_among_many_lingers_as_alone(tmp_path, others):
+    """Data and a FIN of one end are sent again for half a minute after both ends' FINs; many are kept packed."""
+    own = Reader().read((FOLDER / "both-fins-then-timeouts.trace").read_text()).packets
+    start = own[0].time_ns - 10**9
+    packets = [
+        Packet(start + 1000 * n + 100_000_000 * step, captures.link(data, captures.ETHERNET), 54 + 10)
+        for n in range(others)
+        for step, data in enumerate(
+            (
+                tcp("10.9.0.1", "10.9.0.2", 10_000 + n, 80, 7, 0, SYN, options=FLAGS_OF_SYN, ip_id=n),
+                tcp("10.9.0.2", "10.9.0.1", 80, 10_000 + n, 9, 8, SYN | ACK, options=FLAGS_OF_SYN, ip_id=n),
+                tcp("10.9.0.1", "10.9.0.2", 10_000 + n, 80, 8, 10, ACK, ip_id=n + 1),
+            )
+        )
+    ]
+    path = tmp_path / "a.pcap"
+    path.write_bytes(captures.pcap(sorted([*packets, *own], key=lambda packet: packet.time_ns)))
+    found = tcpfit.analyze(path).flows
+    assert [(19, 5, 4)] == found.select("sent_segments", "lost_segments", "timeouts").rows()

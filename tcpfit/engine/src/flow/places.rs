@@ -23,14 +23,6 @@ impl Kept {
         matches!(self, Self::Live(_) | Self::Packed(_))
     }
 
-    #[inline]
-    pub fn live(&self) -> Option<&Connection> {
-        match self {
-            Self::Live(connection) => Some(connection),
-            _ => None,
-        }
-    }
-
     /// Some flow of it has begun.
     pub fn carries_data(&self) -> bool {
         match self {

@@ -514,8 +514,12 @@ impl Tracker {
             let Some((listing, kept)) = self.waiting(first).filter(|(listing, _)| !listing.ends_soon) else {
                 continue;
             };
-            let goes_on = |connection: &Connection| connection.outlives_reset() || !connection.is_over();
-            if kept.live().is_some_and(goes_on) && listing.last_ns > first.due_ns - LINGER_NS {
+            let goes_on = match kept {
+                Kept::Live(connection) => connection.outlives_reset() || !connection.is_over(),
+                Kept::Packed(packed) => !packed.is_over(),
+                Kept::Nothing => false,
+            };
+            if goes_on && listing.last_ns > first.due_ns - LINGER_NS {
                 let due_ns = listing.last_ns.saturating_add(LINGER_NS);
                 self.closing.push_back(Closing { due_ns, ..first });
             } else {
