@@ -6,7 +6,7 @@ use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS, COPY_NS};
 use crate::flow::attempts::Attempts;
 use crate::flow::direction::{smss_of, Flow};
 use crate::flow::listing::Listing;
-use crate::flow::mirror::Mirror;
+use crate::flow::mirror::{self, Mirror};
 use crate::flow::rare::Rare;
 use crate::flow::sender::Sender;
 use crate::flow::sequence::Unwrap;
@@ -121,10 +121,8 @@ impl Windows {
 #[derive(Clone, Copy, Default)]
 struct LastPacket {
     time_ns: i64,
+    print: u32,
     ip_id: u16,
-    checksum: u16,
-    /// Sequence number and ACK: where the card fills in the checksum, packets of one length have the same.
-    numbers: (u32, u32),
     ttl: u8,
     /// The end's SYN, or the other's, came twice: all packets may.
     doubled: bool,
@@ -137,14 +135,13 @@ impl LastPacket {
     fn is_repeated_by(&mut self, segment: &Segment) -> bool {
         let this = Self {
             time_ns: segment.time_ns,
+            print: mirror::print(segment),
             ip_id: segment.ip_id.unwrap_or(0),
-            checksum: segment.checksum,
-            numbers: (segment.seq, segment.ack),
             ttl: segment.ttl,
             doubled: self.doubled,
         };
         let soon_ns = if this.ttl == self.ttl { CAPTURE_COPY_NS } else { COPY_NS };
-        let repeated = (this.ip_id, this.checksum, this.numbers) == (self.ip_id, self.checksum, self.numbers)
+        let repeated = (this.ip_id, this.print) == (self.ip_id, self.print)
             && (0..soon_ns).contains(&(this.time_ns - self.time_ns));
         *self = this;
         repeated
