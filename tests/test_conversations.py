@@ -3,6 +3,7 @@ loss, a timer or a copy is none."""
 
 from __future__ import annotations
 
+import heapq
 import struct
 from pathlib import Path
 
@@ -191,3 +192,32 @@ def test_a_connection_among_many_lingers_as_alone(tmp_path, others):
     path.write_bytes(captures.pcap(sorted([*packets, *own], key=lambda packet: packet.time_ns)))
     found = tcpfit.analyze(path).flows
     assert [(19, 5, 4)] == found.select("sent_segments", "lost_segments", "timeouts").rows()
+
+
+@pytest.mark.parametrize("rtt_s", [0.0006, 0.001, 0.002])
+def test_a_round_trip_below_a_tick_is_not_the_time_to_the_next_packet(tmp_path, rtt_s):
+    """At a receiver in a LAN: many ACKs have one time stamp, and of these the one that a segment echoes has come. A
+    window of 40 segments, of which every 150th is lost; the third duplicate ACK asks for it again."""
+    talk = Conversation()
+    talk.open(rtt_s, 1e-5)
+    arriving = [(0.01 + 1.2e-5 * n, n, rtt_s) for n in range(40)]  # at the receiver: time, number, stamp echoed
+    held: set[int] = set()
+    expected = duplicates = 0
+    sent, free = 40, arriving[-1][0]
+    while arriving:
+        now, number, echo_s = heapq.heappop(arriving)
+        talk.send(now, 0, 1 + 1448 * number, 1, 1448, echo_s=echo_s)
+        held.add(number)
+        duplicates = 0 if number == expected else duplicates + 1
+        while expected in held:
+            expected += 1
+        talk.send(now + 2e-6, 1, 1, 1 + 1448 * expected, echo_s=now - rtt_s / 2)
+        again = [expected] if duplicates == 3 else []
+        for new in [*again, *range(sent, min(sent + 1, 1500))]:
+            free = max(free + 1.2e-5, now + 2e-6 + rtt_s)
+            if new % 150 != 149 or new in again:
+                heapq.heappush(arriving, (free, new, now + 2e-6))
+        sent = min(sent + 1, 1500)
+    flow = of(talk.read(tmp_path / "a.pcap"), 0)
+    assert ("receiver", 9) == (flow["vantage"], flow["lost_segments"])
+    assert rtt_s == pytest.approx(flow["rtt_min_s"], rel=0.03)
