@@ -73,6 +73,8 @@ struct End {
     syn_frame: u64,
     /// The SYN before that: its timestamp and its time.
     earlier_syn: Option<(u32, i64)>,
+    /// SYNs, or SYN-ACKs, that were sent; copies by the path do not count.
+    syns: u32,
     /// SYNs that the timer sent again, how long it ran, and the frame of the one before.
     repeated_syns: Vec<(Segment, f64, u64)>,
     /// ACKs of the end's data, while no packet of the end is in the capture.

@@ -70,8 +70,10 @@ impl Connection {
                 self.ends[1 - end].syn_ns = time_ns;
             }
         }
-        // a SYN that came since asked for it; a reset has answered it
-        let asked = answer && self.ends[1 - end].syn_frame > self.ends[end].syn_frame || self.reset;
+        // a SYN asked for it, one that came since the last answer or one of several before; a reset has answered it
+        let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
+        let asked = answer && (peer.syn_frame > own.syn_frame || peer.syns > own.syns) || self.reset;
+        self.ends[end].syns += 1;
         let earlier = std::mem::replace(&mut self.ends[end].syn_frame, segment.frame);
         if answer {
             self.ends[end].acknowledged = Some(segment.ack);
