@@ -239,8 +239,10 @@ impl AckDelay {
         let overdue = answer.time_ns > due_ns + self.way_ns + LOST_ACK_NS;
         // a sender does not send again what it knows to be acknowledged
         let beyond = answer.resend() && front.ack.ack > answer.left;
-        // several ACKs can have one timestamp: that of them which is echoed has come at least the shortest way
-        let echoed = !answer.asked && answer.time_ns - front.ack.time_ns >= self.least_ns;
+        // several ACKs can have one timestamp: that of them which is echoed has come at least the shortest way; what made the
+        // sender send again came before that, however slow the handshake was
+        let went_ns = answer.time_ns - front.ack.time_ns;
+        let echoed = !answer.asked && (answer.resend() || went_ns >= self.least_ns);
         let arrived = match (front.tsval, answer.tsecr) {
             // an older echo: the ACK was still under way, or lost itself if that lasts
             (Some(tsval), Some(echo)) => before(tsval, echo) || tsval == echo && !beyond && echoed || overdue,
