@@ -468,7 +468,7 @@ impl Sender {
             return;
         }
         self.duplicates.steps = if single { self.duplicates.steps + 1 } else { 0 };
-        if self.duplicates.steps <= STEPS * self.unexplained_acks || self.resends_under_way() {
+        if self.duplicates.steps <= STEPS.saturating_mul(self.unexplained_acks) || self.resends_under_way() {
             return;
         }
         let copies = self.duplicates.lone.len().min(self.unexplained_acks as usize);
