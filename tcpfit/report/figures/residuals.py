@@ -62,7 +62,8 @@ def describe(analysis: Analysis, flow: int) -> str:
     return (
         f"Predicted over observed rate of {words.plural(rows - 1, 'model')} in {words.plural(best.height, 'block')}: "
         f"{best['model'][0]} is off by a factor of {math.exp(typical):.2f} in a typical one, and by "
-        f"{math.exp(worst['ratio']):.2f} at most, {words.seconds(worst['begin'])} after the start of the capture."
+        f"{math.exp(abs(worst['ratio'])):.2f} at most, {'above' if worst['ratio'] > 0 else 'below'} the observed rate "
+        f"{words.seconds(worst['begin'])} after the start of the capture."
     )
 
 
