@@ -177,17 +177,17 @@ def test_a_connection_among_many_lingers_as_alone(tmp_path, others):
     """Data and a FIN of one end are sent again for half a minute after both ends' FINs; many are kept packed."""
     own = Reader().read((FOLDER / "both-fins-then-timeouts.trace").read_text()).packets
     start = own[0].time_ns - 10**9
-    packets = [
-        Packet(start + 1000 * n + 100_000_000 * step, captures.link(data, captures.ETHERNET), 54 + 10)
-        for n in range(others)
-        for step, data in enumerate(
-            (
-                tcp("10.9.0.1", "10.9.0.2", 10_000 + n, 80, 7, 0, SYN, options=FLAGS_OF_SYN, ip_id=n),
-                tcp("10.9.0.2", "10.9.0.1", 80, 10_000 + n, 9, 8, SYN | ACK, options=FLAGS_OF_SYN, ip_id=n),
-                tcp("10.9.0.1", "10.9.0.2", 10_000 + n, 80, 8, 10, ACK, ip_id=n + 1),
-            )
-        )
-    ]
+    handshake = (
+        ("10.9.0.1", "10.9.0.2", 7, 0, SYN, FLAGS_OF_SYN),
+        ("10.9.0.2", "10.9.0.1", 9, 8, SYN | ACK, FLAGS_OF_SYN),
+        ("10.9.0.1", "10.9.0.2", 8, 10, ACK, b""),
+    )
+    packets = []
+    for n in range(others):
+        for step, (src, dst, seq, ack, flags, options) in enumerate(handshake):
+            ports = (10_000 + n, 80) if src == "10.9.0.1" else (80, 10_000 + n)
+            data = captures.link(tcp(src, dst, *ports, seq, ack, flags, 0, options, ip_id=n + step), captures.ETHERNET)
+            packets.append(Packet(start + 1000 * n + 100_000_000 * step, data, len(data)))
     path = tmp_path / "a.pcap"
     path.write_bytes(captures.pcap(sorted([*packets, *own], key=lambda packet: packet.time_ns)))
     found = tcpfit.analyze(path).flows
