@@ -31,18 +31,20 @@ def tcp(
     options: bytes = b"",
     window: int = 1000,
     ip_id: int = 0,
+    ttl: int = 64,
+    checksum: int = 0x1234,
 ) -> bytes:
     """An IP datagram with a TCP segment; the payload is zeros."""
     options += b"\0" * (-len(options) % 4)
     header = struct.pack(
-        ">HHIIHHHH", sport, dport, seq % 2**32, ack % 2**32, (5 + len(options) // 4) << 12 | flags, window, 0x1234, 0
+        ">HHIIHHHH", sport, dport, seq % 2**32, ack % 2**32, (5 + len(options) // 4) << 12 | flags, window, checksum, 0
     )
     segment = header + options + bytes(payload)
     source, target = ipaddress.ip_address(src), ipaddress.ip_address(dst)
     if source.version == 4:
-        fixed = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(segment), ip_id % 65536, 0x4000, 64, 6, 0)
+        fixed = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(segment), ip_id % 65536, 0x4000, ttl, 6, 0)
         return fixed + source.packed + target.packed + segment
-    return struct.pack(">IHBB", 6 << 28, len(segment), 6, 64) + source.packed + target.packed + segment
+    return struct.pack(">IHBB", 6 << 28, len(segment), 6, ttl) + source.packed + target.packed + segment
 
 
 def link(datagram: bytes, link_type: int, tags: Iterable[int] = ()) -> bytes:

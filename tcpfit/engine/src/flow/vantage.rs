@@ -1,11 +1,13 @@
 //! Where on the path the capture was taken: the share of the round trip between the capture point and each end.
 //!
 //! The handshake says it best: SYN to SYN-ACK is the server's half, SYN-ACK to the client's next packet the client's.
-//! Without a handshake the first packets are held back until data and ACKs show both halves, until the capture itself
-//! tells the direction (cooked captures, pcapng packet flags), or until another connection of the same host has told.
+//! Without a handshake another connection of the same host has told it, or the first packets are held back until they do.
 
 use crate::rows::Vantage;
-use crate::segment::{flags, Direction, Segment};
+
+mod first_packets;
+
+pub use first_packets::from_packets;
 
 /// Below this share of the round trip an end counts as being at the capture point.
 const AT_END: f64 = 0.05;
@@ -103,61 +105,6 @@ impl Position {
     pub fn round_trip_s(&self) -> Option<f64> {
         Some(self.halves_s[0]? + self.halves_s[1]?)
     }
-}
-
-/// Position from the first packets of a connection whose handshake is not in the capture, each with the end that sent it.
-pub fn from_packets(packets: &[(usize, Segment)]) -> Position {
-    let mut halves: [Option<f64>; 2] = [None, None];
-    let mut local = [0u32; 2];
-    for (i, &(end, ref segment)) in packets.iter().enumerate() {
-        match segment.direction {
-            Direction::Outbound => local[end] += 1,
-            Direction::Inbound => local[1 - end] += 1,
-            Direction::Unknown => {}
-        }
-        let later = || packets[i + 1..].iter().filter(|p| p.0 != end).map(|p| &p.1);
-        // data -> ACK: the half of the other end
-        if segment.payload > 0 {
-            let edge = segment.seq.wrapping_add(segment.seq_len());
-            let answer = later().find(|s| s.has(flags::ACK) && s.ack.wrapping_sub(edge) < 1 << 31);
-            if let Some(answer) = answer.filter(|s| s.ack == edge) {
-                keep_least(&mut halves[1 - end], answer.time_ns - segment.time_ns);
-            }
-        }
-        // TSval -> first echo of it: the half of the other end, where it answers at once
-        if let Some((tsval, _)) = segment.options.timestamps {
-            let echo = later().find(|s| s.options.timestamps.is_some_and(|(_, tsecr)| tsecr == tsval));
-            if let Some(echo) = echo {
-                keep_least(&mut halves[1 - end], echo.time_ns - segment.time_ns);
-            }
-        }
-    }
-    if local[0] != local[1] {
-        let end = usize::from(local[1] > local[0]);
-        return Position {
-            halves_s: halves,
-            ..Position::at(end, 0.95)
-        };
-    }
-    match halves {
-        [Some(a), Some(b)] => Position {
-            confidence: 0.6,
-            ..Position::from_halves(a, b)
-        },
-        [Some(half), None] | [None, Some(half)] if half < HOST_S => Position {
-            halves_s: halves,
-            ..Position::at(usize::from(halves[0].is_none()), 0.6)
-        },
-        _ => Position {
-            halves_s: halves,
-            ..Position::UNKNOWN
-        },
-    }
-}
-
-fn keep_least(half: &mut Option<f64>, took_ns: i64) {
-    let took_s = took_ns.max(0) as f64 / 1e9;
-    *half = Some(half.map_or(took_s, |h| h.min(took_s)));
 }
 
 #[cfg(test)]
