@@ -1,8 +1,8 @@
 """Stalls of all flows as far as events and rounds show them, without the packets.
 
 Every expiry of the retransmission timer, as long as it ran; every tail loss probe; every period without a window; every
-pause longer than the threshold of `tcpfit.diagnosis.stalls`, which has the packets and so tells the silence itself, and
-those of other causes as well.
+other pause longer than the threshold of `tcpfit.diagnosis.stalls`, which has the packets and so tells the silence
+itself, and those of other causes as well.
 **Validation**: tests/diagnosis/test_stalls.py.
 """
 
@@ -16,6 +16,7 @@ from tcpfit.diagnosis.reactions import Stretches, reactions
 from tcpfit.diagnosis.rounds import Rounds, rounds_of
 from tcpfit.diagnosis.stalls import APPLICATION, LEAST_S, PROBE, TIMEOUT, ZERO_WINDOW
 from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.intervals import Ints
 from tcpfit.schema import I64, STR, U32, U64, Column, check_tables
 
 SILENCES = (
@@ -54,7 +55,8 @@ def silences_of(evidence: Evidence) -> pl.DataFrame:
     """The same of an evidence."""
     course = rounds_of(evidence)
     stretches = reactions(evidence)
-    found = [_of_events(evidence, stretches), _pauses(evidence, course, stretches)]
+    told = _of_events(evidence, stretches)
+    found = [told, _pauses(evidence, course, stretches, told)]
     return pl.concat(found).sort("flow", "start_ns").select(c.name for c in SILENCES)
 
 
@@ -90,14 +92,17 @@ def _of_events(evidence: Evidence, stretches: Stretches) -> pl.DataFrame:
     return found.with_columns(detail=detail).select(c.name for c in SILENCES)
 
 
-def _pauses(evidence: Evidence, course: Rounds, stretches: Stretches) -> pl.DataFrame:
-    """Pauses of the application, and those that a resend of acknowledged data ends."""
+def _pauses(evidence: Evidence, course: Rounds, stretches: Stretches, told: pl.DataFrame) -> pl.DataFrame:
+    """Pauses of the application, and those that a resend of acknowledged data ends, but for other stalls."""
     lost = stretches.where(stretches.reason == Reason.ACK_LOST)
     inside = stretches.where(stretches.reason == Reason.PAUSE)
     paused = np.flatnonzero(course.idle_ns > 0)
     owner = np.concatenate((course.owner[paused], inside.owner))
     start = np.concatenate((course.until[paused] - course.idle_ns[paused], inside.start))
     end = np.concatenate((course.until[paused], inside.end))
+    until = told["start_ns"].to_numpy() + np.rint(1e9 * told["length_s"].to_numpy()).astype(np.int64)
+    covered = (np.searchsorted(evidence.flow, told["flow"].to_numpy()), told["start_ns"].to_numpy(), until)
+    owner, start, end = _outside((owner, start, end), covered)
     trip, timer = evidence.column("rtt_mean_s"), evidence.column("rto_s")
     least = np.fmin(np.where(trip > 0, 2 * trip, np.nan), np.where(timer > 0, timer, np.nan))
     long = (end - start) / 1e9 > np.fmax(least, LEAST_S)[owner]
@@ -114,3 +119,23 @@ def _pauses(evidence: Evidence, course: Rounds, stretches: Stretches) -> pl.Data
         before=pl.lit(None, pl.UInt64),
         after=pl.col("after").cast(pl.UInt64),
     )
+
+
+def _outside(spans: tuple[Ints, Ints, Ints], covers: tuple[Ints, Ints, Ints]) -> tuple[Ints, Ints, Ints]:
+    """What is left of spans (owner, start, end) between the covers of the same owner, in order of owner and time."""
+    owner = np.concatenate((spans[0], spans[0], covers[0], covers[0]))
+    time = np.concatenate((*spans[1:], *covers[1:]))
+    kinds = [np.full(len(part[0]), step) for part, step in ((spans, 1), (spans, -1))]
+    of_span = np.concatenate((*kinds, np.zeros(2 * len(covers[0]), np.int64)))
+    of_cover = np.concatenate(
+        (np.zeros(2 * len(spans[0]), np.int64), np.ones_like(covers[0]), -np.ones_like(covers[0]))
+    )
+    order = np.lexsort((time, owner))
+    owner, time = owner[order], time[order]
+    free = (np.cumsum(of_span[order]) > 0) & (np.cumsum(of_cover[order]) == 0)
+    # from each edge to the next one; pieces that touch are one
+    lasts = np.append(time[1:] > time[:-1], False) & free if len(time) else np.zeros(0, np.bool_)
+    piece = np.flatnonzero(lasts)
+    follows = (time[piece[1:]] == time[piece[:-1] + 1]) & (owner[piece[1:]] == owner[piece[:-1]])
+    begins, ends = np.append(True, ~follows)[: len(piece)], np.append(~follows, True)[: len(piece)]
+    return owner[piece[begins]], time[piece[begins]], time[piece[ends] + 1]

@@ -13,6 +13,7 @@ import pytest
 
 import tcpfit
 from tcpfit.diagnosis import silences
+from tcpfit.diagnosis.silences import _outside
 from tcpfit.diagnosis.stalls import stalls
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -127,6 +128,32 @@ def test_events_show_the_stalls_that_packets_show(name):
     lost = (shown["detail"] == "ack-lost").fill_null(False).sum()
     assert shown.filter(pl.col("cause") == "timeout").height == expiries + lost
     assert shown.filter(pl.col("cause") == "zero-window").height == analysis.flows["zero_window_episodes"].sum()
+
+
+@pytest.mark.parametrize("name", ["slow-reader", "causes/stalled", "timeouts", "causes/application"])
+def test_no_time_is_in_two_stalls(name):
+    """A pause while the window is closed, or a timer runs, is that stall and no other."""
+    analysis = tcpfit.analyze(SAMPLES / f"{name}.pcap.gz")
+    shown = silences(analysis.flows, analysis.events, analysis.rounds).sort("flow", "start_ns")
+    end = pl.col("start_ns") + (1e9 * pl.col("length_s")).round().cast(pl.Int64)
+    overlap = (end.shift(1) - pl.col("start_ns")).over("flow")
+    assert shown.filter(overlap > 1000).height == 0
+
+
+def test_a_pause_is_what_is_left_between_other_stalls():
+    def outside(spans, covers):
+        return [
+            x.tolist()
+            for x in _outside(
+                *(tuple(np.array(part, np.int64) for part in zip(*some, strict=True)) for some in (spans, covers))
+            )
+        ]
+
+    spans = [(0, 10, 50), (0, 60, 70), (1, 10, 20), (3, 0, 5)]
+    covers = [(0, 20, 30), (0, 25, 35), (0, 60, 70), (2, 10, 20), (3, 5, 9)]
+    assert [[0, 0, 1, 3], [10, 35, 10, 0], [20, 50, 20, 5]] == outside(spans, covers)
+    # pauses that touch are one
+    assert [[0], [10], [30]] == outside([(0, 10, 20), (0, 20, 30)], [(1, 0, 99)])
 
 
 def test_the_json_has_the_stalls_of_a_flow():
