@@ -83,9 +83,14 @@ class Evidence:
     def first_timeouts(self) -> Rows:
         """The first timeout of every series, but for the handshake's: no data were outstanding, and its timer is the
         initial one, not the flow's (RFC 6298, 2.1)."""
+        timeouts = self.data_timeouts
+        return timeouts.where(timeouts.floats("segments") == 0)
+
+    @cached_property
+    def data_timeouts(self) -> Rows:
+        """All timeouts but the handshake's."""
         timeouts = self.of("timeout")
-        of_data = np.asarray(timeouts.frame["reason"].cast(pl.String) != "syn", dtype=np.bool_)
-        return timeouts.where((timeouts.floats("segments") == 0) & of_data)
+        return timeouts.where(np.asarray(timeouts.frame["reason"].cast(pl.String) != "syn", dtype=np.bool_))
 
     @cached_property
     def loss_indications(self) -> Rows:

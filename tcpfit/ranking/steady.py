@@ -1,7 +1,9 @@
 """The steady part of a flow: what a steady-state model speaks about.
 
-**Start**: the end of the first reaction of the sender (recovery, or series of timeouts); slow start and the overshoot
-it ends in lie before it. A flow that never reacted starts where its flight first reaches nine tenths of its largest.
+**Start**: the end of the first reaction of the sender (recovery, or timeouts); slow start and the overshoot it ends in
+lie before it. What a timeout interrupts is over when all data that were sent by then are acknowledged (RFC 6582, 3.2,
+calls their end `recover`), however many more timers run out on the way: until then the ACKs are of the overshoot. A
+flow that never reacted starts where its flight first reaches nine tenths of its largest.
 **Time**: a round lasts until the next one starts (a timeout's silence belongs to it), less the time in which nothing
 was outstanding: an application's pauses are set apart.
 **Window-limited rounds** are counted (`limited`), not cut out: a loss rate measured only where the window was free
@@ -13,13 +15,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from tcpfit.parameters.evidence import Evidence, Rows
-from tcpfit.parameters.intervals import Floats, Ints
+from tcpfit.parameters.intervals import Floats, Ints, summed
+from tcpfit.parameters.nearest import earliest, latest
 
 START = 0.9
 AT_LIMIT = 0.95
+AT_ONCE_NS = 1000
+"""Between the end of a recovery and the timeout that ends it: the one is told by its length."""
 
 
 @dataclass(frozen=True)
@@ -75,4 +81,56 @@ def _first_reaction(evidence: Evidence) -> Floats:
         (time + 1e9 * np.nan_to_num(recoveries.floats("value")))[earliest],
     )
     np.minimum.at(first, timeouts.owner, timeouts.floats("time_ns"))
-    return np.where(np.isfinite(first), first, np.nan)
+    return _recovered(evidence, np.where(np.isfinite(first), first, np.nan))
+
+
+def _recovered(evidence: Evidence, reacted: Floats) -> Floats:
+    """When what timers interrupted up to `reacted`, or on the way from there, is made good; `reacted` where nothing
+    was, or where it never is."""
+    timeouts = evidence.data_timeouts
+    if not len(timeouts) or not len(evidence.rounds):
+        return reacted
+    whole = _acknowledged(evidence, timeouts)
+    chain = pl.DataFrame(
+        {
+            "owner": timeouts.owner,
+            "time": timeouts.floats("time_ns"),
+            "whole": whole,
+            "reacted": reacted[timeouts.owner] + AT_ONCE_NS,
+        }
+    )
+    so_far = pl.col("whole").cum_max().shift(1).over("owner")
+    chain = chain.filter((pl.col("time") > pl.max_horizontal("reacted", so_far)).cum_sum().over("owner") == 0)
+    last = chain.group_by("owner").agg(pl.col("whole").max()).filter(pl.col("whole").is_finite())
+    recovered = reacted.copy()
+    recovered[last["owner"].to_numpy()] = np.maximum(reacted[last["owner"].to_numpy()], last["whole"].to_numpy())
+    return recovered
+
+
+def _acknowledged(evidence: Evidence, timeouts: Rows) -> Floats:
+    """Start (ns) of the first round after each timeout by which all is acknowledged that was sent up to the end of the
+    timeout's round; infinite without one."""
+    rounds, flows = evidence.rounds, len(evidence)
+    start, new = rounds.times("start_ns"), rounds.floats("sent_segments") - rounds.floats("resent_segments")
+    count = summed(new, rounds.owner, flows)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # few segments are of full size where applications write little
+        size = np.where(count > 0, evidence.column("unique_bytes") / count, 0.0)[rounds.owner]
+    sent = _running(new * size, rounds.owner)
+    acked = rounds.floats("acked_bytes")
+    before = np.rint(_running(acked, rounds.owner) - acked).astype(np.int64)
+    at = latest(timeouts.owner, timeouts.times(), rounds.owner, start)
+    asked = np.rint(sent[at] - evidence.column("smss_bytes")[timeouts.owner]).astype(np.int64)
+    found = np.maximum(earliest(timeouts.owner, asked, rounds.owner, before), at + 1)
+    there = (at >= 0) & (found < len(rounds))
+    found = np.minimum(found, len(rounds) - 1)
+    there &= (rounds.owner[found] == timeouts.owner) & (before[found] >= asked)
+    return np.where(there, start[found].astype(np.float64), np.inf)
+
+
+def _running(values: Floats, owner: Ints) -> Floats:
+    """Sums from each owner's first value up to each value; owners in order."""
+    total = np.cumsum(values)
+    first = np.searchsorted(owner, owner)
+    sums: Floats = total - (total - values)[first]
+    return sums
