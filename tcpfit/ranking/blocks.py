@@ -2,7 +2,8 @@
 
 An event is a loss event or a reordering event. A block ends with the round of its last event; a flow has as many
 blocks of at least 4 events as it has events for, 32 at most. Of every block only sums are kept, so the parameters of
-all blocks but one are those of a difference of sums.
+all blocks but one are those of a difference of sums. Segments count as they are (`sent`), since each can be lost, and
+by what they carry (`full_sent`, `acked`, in units of the SMSS), since rates are of bytes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ENOUGH = 8
 SUMS = (
     "rounds",
     "sent",
+    "full_sent",
     "acked",
     "seconds",
     "idle",
@@ -86,7 +88,7 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
     marks = _per_round(rounds, at_loss) + _per_round(rounds, at_reorder)
     cut = _cut(rounds.owner, steady.inside, marks, flows, per_block)
     size = len(rounds)
-    smss = evidence.column("smss_bytes")[rounds.owner]
+    smss, sent = evidence.column("smss_bytes")[rounds.owner], rounds.floats("sent_segments")
     times = rounds.floats("rtt_s")
     recoveries, timeouts = evidence.of("recovery"), evidence.first_timeouts
     at_recovery, at_timeout = _round_of(evidence, recoveries), _round_of(evidence, timeouts)
@@ -106,7 +108,8 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
 
     per_round: Mapping[str, Floats] = {
         "rounds": np.ones(size),
-        "sent": rounds.floats("sent_segments"),
+        "sent": sent,
+        "full_sent": sent * full_size(evidence)[rounds.owner],
         "acked": acked,
         "seconds": steady.duration_s,
         "idle": steady.idle_s,
@@ -143,6 +146,14 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
     until = start + np.rint(1e9 * (steady.duration_s + steady.idle_s)[inside]).astype(np.int64)
     edges = np.searchsorted(cut[inside], np.arange(number + 1))
     return Blocks(owner, sums, flows, start[edges[:-1]], until[edges[1:] - 1])
+
+
+def full_size(evidence: Evidence) -> Floats:
+    """Mean payload of each flow's segments, in units of its SMSS; 1 where none is known. Models speak of full segments,
+    an application that writes little sends others."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = evidence.column("data_bytes") / (evidence.column("data_segments") * evidence.column("smss_bytes"))
+    return np.where(np.isfinite(share) & (share > 0), share, 1.0)
 
 
 def parameters(sums: Floats, fixed: Mapping[str, Floats]) -> dict[str, Floats]:

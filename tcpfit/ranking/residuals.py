@@ -18,8 +18,8 @@ from tcpfit.ranking.prediction import predict
 
 
 def rate(sums: Floats, quantity: str) -> Floats:
-    """Observed segments per second of sets of blocks (sets by `SUMS`), NaN where there is none."""
-    column = "sent" if quantity == "send-rate" else "acked"
+    """Observed segments of full size per second of sets of blocks (sets by `SUMS`), NaN where there is none."""
+    column = "full_sent" if quantity == "send-rate" else "acked"
     with np.errstate(divide="ignore", invalid="ignore"):
         found = sums[:, SUMS.index(column)] / sums[:, SUMS.index("seconds")]
     return np.where(np.isfinite(found) & (found > 0), found, np.nan)

@@ -32,6 +32,7 @@ def test_blocks_by_hand() -> None:
     _, found = cut(tables([flow_row(rtt_mean_s=0.1)], events, rounds))
     assert [5, 5] == of(found.sums, "events").tolist()
     assert [90, 110] == of(found.sums, "sent").tolist()
+    assert [90, 110] == of(found.sums, "full_sent").tolist()
     assert [81, 99] == of(found.sums, "acked").tolist()
     assert [0.9, 1.1] == pytest.approx(of(found.sums, "seconds").tolist())
 
@@ -52,6 +53,26 @@ def test_slow_start_and_its_overshoot_are_not_steady() -> None:
     assert (
         evidence.rounds.frame["start_ns"][0] < first <= evidence.rounds.frame["start_ns"].to_numpy()[part.inside].min()
     )
+
+
+def test_what_timeouts_interrupt_is_not_steady_before_it_is_acknowledged() -> None:
+    """Slow start overshoots to 40 segments, its recovery ends in a timeout, and on the way another timer runs out: all
+    sent by then is acknowledged when the sixth round begins."""
+    sent, resent = [10, 20, 40, 20, 15, 20, 10, 10], [0, 0, 0, 10, 15, 20, 0, 0]
+    acked = [0, 10, 20, 5, 5, 40, 10, 10]
+    rounds = [
+        round_row(i, float(i), 1.0, sent_segments=n, resent_segments=again, acked_bytes=1000 * back, flight=10.0)
+        for i, (n, again, back) in enumerate(zip(sent, resent, acked, strict=True))
+    ]
+    events = [event_row("recovery", 2.5, value=0.9), event_row("timeout", 3.4), event_row("timeout", 4.5)]
+    flow = flow_row(unique_bytes=100_000)
+    for some, start in ((events, 6), (events[:1], 4), (events[:2], 6), (events[1:2], 6), (events[:1] + events[2:], 4)):
+        part = steady(Evidence(*tables([flow], some, rounds)), np.array([np.nan]))
+        assert [n >= start for n in range(8)] == part.inside.tolist(), some
+    # what is never acknowledged does not begin later than the first reaction ends
+    never = [row | {"acked_bytes": 0} for row in rounds]
+    part = steady(Evidence(*tables([flow], events, never)), np.array([np.nan]))
+    assert [n >= 4 for n in range(8)] == part.inside.tolist()
 
 
 def test_sums_of_all_blocks_give_the_parameters_of_the_steady_part() -> None:

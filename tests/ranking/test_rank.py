@@ -74,6 +74,18 @@ def test_rates_are_payload_bits(pftk: Tables) -> None:
     assert observed == pytest.approx(rounds["sent_segments"].sum() * 8000 / span, rel=0.03)
 
 
+def test_small_segments_count_by_what_they_carry(pftk: Tables) -> None:
+    """An application that fills half of every segment: models are held against bytes, whichever rate they predict."""
+    flows, events, rounds = pftk
+    half = [pl.col(name) // 2 for name in ("data_bytes", "unique_bytes", "acked_bytes")]
+    small = ranked((flows.with_columns(half), events, rounds.with_columns(half[-1])))[0]
+    whole = ranked(pftk)[0]
+    for name in ("pftk-full", "newreno-full", "mathis"):
+        assert small[name]["predicted_bps"] == pytest.approx(whole[name]["predicted_bps"])
+        assert small[name]["log_ratio"] - whole[name]["log_ratio"] == pytest.approx(np.log(2), abs=1e-3)
+        assert small[name]["predicted_time_s"] == pytest.approx(whole[name]["predicted_time_s"] / 2, rel=1e-3)
+
+
 def test_a_window_limited_flow_is_outside_the_loss_models() -> None:
     models, verdict = ranked(Sender(0.0002, w_max=20).run(1000, seed=1))
     for name in ("mathis", "pftk-simple", "pftk-full", "newreno-full"):
