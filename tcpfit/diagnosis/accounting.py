@@ -14,7 +14,9 @@ The first of these rules that holds gives the cause:
    rounds at that rate had a round trip at least a quarter above the least: a queue grows while the rate does not.
 6. *receiver-window-limited*: the advertised window had no room for another segment.
 7. Below every limit the window is what the last reaction left of it: *loss-limited*, *timeout-limited*,
-   *reordering-limited* or *bottleneck-limited* until a limit is reached again.
+   *reordering-limited* or *bottleneck-limited* until a limit is reached again; or until the flight is what it was
+   before, in fewer round trips than a window takes to grow so, or does not grow: then it is not the window that holds
+   it.
 8. Before any reaction: *slow-start-limited* while the flight reaches new maxima, *send-buffer-limited* in a flight that
    does not grow for 30 rounds though the sender sends when ACKs let it, *unknown* otherwise, and where half of the
    rounds and more, seen at the sender, begin without an ACK: by the application's clock, or a pacer's.
@@ -33,7 +35,7 @@ import polars as pl
 
 from tcpfit.diagnosis.causes import CAUSE_OF, RULE_OF, Reason
 from tcpfit.diagnosis.reactions import Stretches, apart, reactions
-from tcpfit.diagnosis.rounds import Flags, Rounds, rounds_of
+from tcpfit.diagnosis.rounds import FLAT_ROUNDS, Flags, Rounds, rounds_of
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.schema import I64, STR, U32, U64, Column, check_tables
@@ -65,6 +67,19 @@ AFTERMATH = {
 
 RESTORED: dict[int, int] = {Reason.AFTER_TIMEOUT: Reason.AFTER_LOSS, Reason.AFTER_REORDERING: -1}
 """What is left of a reaction when the flight is back to what it left, or took."""
+
+FILLED = 0.6
+"""Of the SMSS: a flow's segments are small if they carry less on average."""
+
+BACK = 0.9
+"""Of the flight before a reaction: one that is back so far."""
+
+AT_ONCE = 3
+"""Round trips, of a small flight fewer: a window takes half as many as it has segments to grow back (RFC 5681), or two
+seconds and more (RFC 9438: the cube root of 0.3 W / 0.4)."""
+
+CUBIC_NS = 1_000_000_000
+"""Time within which no cubic window grows back, but from one round trip to the next."""
 
 GROWTH = 1.2
 """A flight so much larger than the last one still grows."""
@@ -208,6 +223,8 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
         for column in (of_flow, of_flow.cum_max().clip(lower_bound=0.0))
     )
     short = (course.acked < 0.5 * course.smss * course.sent) | course.runs_out
+    # who has more to send than the window lets go fills the segments
+    unfilled = short & (course.flow_full_size < FILLED)[course.owner]
     growing = (flight > top) | (flight >= GROWTH * before)
     growing |= course.flow_count[course.owner] - course.position <= 1
     memory = _memories(course, axis, covers, (full_share >= 0.5) & course.open & (course.resent == 0))
@@ -221,7 +238,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
                 course.after_timeout & remembered,
                 course.after_timeout,
                 course.pauses & (full_share < 0.5) & ~waiting,
-                remembered & ~course.flat,
+                remembered & ~course.flat & ~course.unprompted & ~unfilled,
                 course.flat,
                 short & (flight <= top),
                 (course.flow_count[course.owner] == 1) & (course.resent == 0),
@@ -263,7 +280,10 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
         next_, stop = np.searchsorted(covers.owner, (flow, flow + 1)).tolist()
         left, in_vain = -1, False
         restored = np.inf  # flight at which the window is back to what the reaction left of it, or took from it
-        last = 0.0
+        last = calm_flight = 0.0
+        level, usual = np.inf, np.inf  # flight that does not grow, and that before the reaction
+        trips, since = AT_ONCE + 1, 0  # calm rounds after a reaction, and when the first of them ended
+        flat, least, most = 0, 0.0, 0.0  # calm rounds of a flight within a segment
         of_flow = []
         for ends, is_calm, is_full, queued, now in zip(
             *(column[rows].tolist() for column in (until, calm, full, course.queued, flight)), strict=True
@@ -275,6 +295,9 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
                     left, in_vain, disturbed = after[next_], needless[next_], True
                     before = max(last, now, restored if again else 0.0)  # a second one does not lower the aim
                     restored = before / 2 if left == Reason.AFTER_TIMEOUT else before
+                    # what a reaction took does not become usual while it is watched
+                    usual = level if trips > AT_ONCE else max(usual, level)
+                    trips = 0
                 next_ += 1
             if queued:
                 left = Reason.PATH_FILLED
@@ -284,6 +307,15 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
                 continue
             if is_full and not queued:
                 left = -1
+            trips, since = trips + 1, since if trips else ends
+            at_once = trips <= min(AT_ONCE, usual / 4) and ends - since < CUBIC_NS
+            if now >= BACK * usual and (trips == 1 or at_once):
+                left = -1
+            least, most = min(least, now), max(most, now)
+            flat, least, most = (flat + 1, least, most) if most - least <= 1 else (1, now, now)
+            if flat >= max(FLAT_ROUNDS, now / 2):
+                left = -1
+            level, calm_flight = now if now < GROWTH * calm_flight else np.inf, now
             # of a timer that ran out for nothing no loss is left
             if left >= 0 and now >= restored and not in_vain:
                 left = RESTORED.get(left, left)

@@ -22,6 +22,9 @@ SUSTAINED = 0.9
 ENOUGH_ACKED = 4.0
 """Segments acknowledged in a round from which its rate means something."""
 
+WAITS = 3.0
+"""Times between two ACKs: a queue holds more than what waits for the next data of a sender that goes by a clock."""
+
 PLATEAU = 5
 """Rounds at the highest rate from which it is taken to be the path's."""
 
@@ -48,6 +51,9 @@ HOST_S = 1e-3
 
 SLACK = 0.02
 """Of the least round trip: the same."""
+
+ELSEWHERE = 1.5
+"""So many times as long elsewhere than at the sender, where its delays are told by the round trips."""
 
 OWN_CLOCK = 0.5
 """Of the rounds: a sender that begins so many without an ACK has a clock of its own."""
@@ -117,6 +123,7 @@ class Rounds:
         self.flow_opposite = _opposites(flows["connection"].to_numpy())
         self.flow_least_s = evidence.column("rtt_min_s")
         smss = evidence.column("smss_bytes")
+        self.flow_full_size = evidence.full_size
         self.flow_smss: Floats = np.maximum(np.where(np.isfinite(smss), smss, 1.0), 1.0)
         self._window: Floats = (evidence.column("rwnd_max") * evidence.column("smss_bytes"))[self.owner]
         self.full: Floats = np.where(self._not_held(full), 0.0, full)
@@ -187,6 +194,8 @@ class Rounds:
             excess = self.rtt - least
             inflated = (excess >= QUEUE * least) & (self.acks >= ENOUGH_ACKED)
             inflated &= (excess * self.acks > ONE_DELAYED_ACK) | (self.sent >= MANY_SENT)
+            # elsewhere than at the sender an ACK seems under way until data answer it
+            inflated &= self._at_sender[self.owner] | (excess * self.acks > WAITS * active)
         # a round whose ACKs come in a burst has too high a rate: the highest that some rounds sustain
         known = np.flatnonzero(told)
         order = known[np.lexsort((rate[known], self.owner[known]))]
@@ -217,6 +226,13 @@ class Rounds:
         return own
 
     @property
+    def unprompted(self) -> Flags:
+        """Those of them that begin later than the ACK that ended the round before: the window had room before."""
+        late = np.append(False, self._lag_s[:-1] > self._host_s[:-1])[: len(self)]
+        unprompted: Flags = self.own_clock & late & (self.position > 0)
+        return unprompted
+
+    @property
     def runs_out(self) -> Flags:
         """Rounds of flows that send by a clock of their own, and mostly a short segment in a round: whoever has more to
         send fills it."""
@@ -227,19 +243,40 @@ class Rounds:
         return runs_out
 
     @cached_property
+    def _lag_s(self) -> Floats:
+        """From the ACK that ends each round to the beginning of the next one."""
+        lag: Floats = np.append(self.start[1:] - self.end[:-1], 0)[: len(self)] / 1e9
+        return lag
+
+    @cached_property
+    def _host_s(self) -> Floats:
+        """What a host may take to answer an ACK."""
+        host: Floats = np.maximum(HOST_S, SLACK * np.nan_to_num(self.flow_least_s[self.owner]))
+        return host
+
+    @cached_property
     def flow_unprompted(self) -> Floats:
         """Share of each flow's steady rounds that did not begin with the ACK that ended the round before.
 
         A sender that a window or a buffer holds sends when an ACK lets it; one that has not enough to send, or paces,
         sends by a clock of its own. 0 with fewer rounds than make a plateau.
         """
-        lag = np.append(self.start[1:] - self.end[:-1], 0)[: len(self)] / 1e9
+        return self._late_share(self._lag_s > self._host_s)
+
+    @cached_property
+    def flow_waited(self) -> Floats:
+        """The same wherever the capture was taken: elsewhere than at the sender an ACK counts as there when data that
+        answer it pass, so a sender that lets it wait makes the round longer than the least round trip."""
         least = np.nan_to_num(self.flow_least_s[self.owner])
+        longer = (self.end - self.start) / 1e9 - least > ELSEWHERE * self._host_s
+        return self._late_share((self._lag_s > self._host_s) | longer & ~self._at_sender[self.owner])
+
+    def _late_share(self, late: Flags) -> Floats:
+        """Share of these in each flow's steady rounds."""
         steady = (self.lost == 0) & (self.resent == 0) & (self.idle_ns == 0) & (self.full_ns == 0)
         steady &= self.position < self.flow_count[self.owner] - 1
         number = self._count(steady)
-        late = self._count(steady & (lag > np.maximum(HOST_S, SLACK * least)))
-        share: Floats = np.where(number >= PLATEAU, late / np.maximum(number, 1), 0.0)
+        share: Floats = np.where(number >= PLATEAU, self._count(steady & late) / np.maximum(number, 1), 0.0)
         return share
 
     @cached_property
@@ -250,7 +287,7 @@ class Rounds:
         with np.errstate(invalid="ignore"):
             quiet = (self.lost == 0) & (self.resent == 0) & (self.flight > 2) & (self.full == 0)
             quiet &= self.acked > 0.5 * self.smss * self.sent
-            quiet &= (self.flow_unprompted[self.owner] < ACK_CLOCK) & np.isfinite(self._window)
+            quiet &= (self.flow_waited[self.owner] < ACK_CLOCK) & np.isfinite(self._window)
         flat = np.zeros(len(self), np.bool_)
         for flow in np.flatnonzero(self._count(quiet) >= FLAT_ROUNDS):
             rows = slice(self.flow_begin[flow], self.flow_begin[flow] + self.flow_count[flow])

@@ -65,6 +65,14 @@ class Evidence:
         known: NDArray[np.bool_] = np.isfinite(self.column("flight_max"))
         return known
 
+    @property
+    def full_size(self) -> Floats:
+        """Mean payload of each flow's segments, in units of its SMSS; 1 where none is known. Models speak of full
+        segments, an application that writes little sends others."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share = self.column("data_bytes") / (self.column("data_segments") * self.column("smss_bytes"))
+        return np.where(np.isfinite(share) & (share > 0), share, 1.0)
+
     @cached_property
     def rounds(self) -> Rows:
         """The rounds, by flow and number."""

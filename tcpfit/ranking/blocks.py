@@ -109,7 +109,7 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
     per_round: Mapping[str, Floats] = {
         "rounds": np.ones(size),
         "sent": sent,
-        "full_sent": sent * full_size(evidence)[rounds.owner],
+        "full_sent": sent * evidence.full_size[rounds.owner],
         "acked": acked,
         "seconds": steady.duration_s,
         "idle": steady.idle_s,
@@ -146,14 +146,6 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
     until = start + np.rint(1e9 * (steady.duration_s + steady.idle_s)[inside]).astype(np.int64)
     edges = np.searchsorted(cut[inside], np.arange(number + 1))
     return Blocks(owner, sums, flows, start[edges[:-1]], until[edges[1:] - 1])
-
-
-def full_size(evidence: Evidence) -> Floats:
-    """Mean payload of each flow's segments, in units of its SMSS; 1 where none is known. Models speak of full segments,
-    an application that writes little sends others."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = evidence.column("data_bytes") / (evidence.column("data_segments") * evidence.column("smss_bytes"))
-    return np.where(np.isfinite(share) & (share > 0), share, 1.0)
 
 
 def parameters(sums: Floats, fixed: Mapping[str, Floats]) -> dict[str, Floats]:

@@ -17,7 +17,7 @@ from tcpfit.parameters.intervals import Floats, Ints
 from tcpfit.parameters.loss_rate import capture_loss
 from tcpfit.parameters.table import NAMES, PARAMETERS
 from tcpfit.ranking import applicability, fitting, residuals
-from tcpfit.ranking.blocks import ENOUGH, EVENTS, SUMS, Blocks, full_size
+from tcpfit.ranking.blocks import ENOUGH, EVENTS, SUMS, Blocks
 from tcpfit.ranking.blocks import parameters as of_blocks
 from tcpfit.ranking.bottleneck import Bottleneck, bottleneck
 from tcpfit.ranking.comparison import Comparison, block_weights, compare
@@ -133,7 +133,7 @@ def _fit(
         else:
             to_send = evidence.column("unique_bytes")
             if model.quantity == "send-rate":
-                to_send = evidence.column("sent_segments") * full_size(evidence) * smss
+                to_send = evidence.column("sent_segments") * evidence.full_size * smss
             fit.predicted_bps = 8 * predicted * smss
             fit.predicted_time = to_send / (predicted * smss)
             fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
