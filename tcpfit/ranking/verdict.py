@@ -116,14 +116,15 @@ def too_little(applies: bool, rounds: float, missed: float) -> Verdict | None:
 
 
 def _equals(best: Candidate, equals: Sequence[Candidate], blocks: int) -> str:
-    """Which models the blocks leave open, and which only come out at the rate of the best."""
+    """Which models the blocks leave open, and which only are as near to the rate as the best, each to the one that it
+    predicts: what was sent, or what arrived."""
     tied = [c.name for c in equals if c.tied or c is best]
     others = [c.name for c in equals if c.name not in tied]
-    same = f"{_list(others)} come{'s' if len(others) == 1 else ''} out within {100 * SAME:.0f} % of" if others else ""
+    near = f"{_list(others)} {'is' if len(others) == 1 else 'are'} as near to the observed rate" if others else ""
     if len(tied) == 1:
-        return f"{best.name} predicts the {blocks} blocks best, and {same} its rate"
+        return f"{best.name} predicts the {blocks} blocks best, and {near}, within {100 * SAME:.0f} %"
     equal = f"{_list(tied)} predict the {blocks} blocks equally well"
-    return f"{equal}, and {same} the rate of {best.name}" if others else equal
+    return f"{equal}, and {near} as {best.name}, within {100 * SAME:.0f} %" if others else equal
 
 
 def _none(candidates: Sequence[Candidate], predicted: Sequence[Candidate]) -> Verdict:

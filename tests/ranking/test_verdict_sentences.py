@@ -19,17 +19,17 @@ def candidate(name: str, as_good: bool = True, tied: bool = True, log_ratio: flo
         (
             [candidate("b", tied=False), candidate("c", False, False)],
             "undecided",
-            "a predicts the 16 blocks best, and b comes out within 5 % of its rate; a is 2 % above",
+            "a predicts the 16 blocks best, and b is as near to the observed rate, within 5 %; a is 2 % above",
         ),
         (
             [candidate("b", tied=False), candidate("c", tied=False)],
             "undecided",
-            "a predicts the 16 blocks best, and b and c come out within 5 % of its rate; a is 2 % above",
+            "a predicts the 16 blocks best, and b and c are as near to the observed rate, within 5 %; a is 2 % above",
         ),
         (
             [candidate("b", tied=False), candidate("c")],
             "undecided",
-            "a and c predict the 16 blocks equally well, and b comes out within 5 % of the rate of a; a is 2 % above",
+            "a and c predict the 16 blocks equally well, and b is as near to the observed rate as a, within 5 %; a is 2 % above",
         ),
     ],
 )
