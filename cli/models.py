@@ -6,11 +6,16 @@ import click
 
 from tcpfit.exceptions import InvalidParameter
 
-from . import options
+
+def _names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names for the shell to complete."""
+    from tcpfit.report import cards
+
+    return [name for name in cards.described() if name.startswith(incomplete)]
 
 
 @click.command(short_help="List the models, or print all there is to say of one.")
-@click.argument("name", required=False, shell_complete=options.model_names)
+@click.argument("name", required=False, shell_complete=_names)
 @click.option(
     "--format", "form", type=click.Choice(["table", "json"]), default="table", show_default=True, help="What to print."
 )
@@ -24,11 +29,10 @@ def models(name: str | None, form: str) -> None:
     With a NAME: its law, parameters with units and defaults, conventions, assumptions, domain, departures from the
     paper, validation and DOI.
     """
-    from tcpfit.models import catalogue, get
     from tcpfit.report import cards, contract, terminal
 
     try:
-        chosen = list(catalogue().values()) if name is None else [get(name)]
+        chosen = list(cards.described().values()) if name is None else [cards.named(name)]
     except InvalidParameter as error:
         raise click.UsageError(str(error)) from error
     if form == "json":

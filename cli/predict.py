@@ -37,7 +37,7 @@ UNITS = {"p": "1", "rtt": "s", "rto": "s", "b": "1", "w_max": "segments", "q": "
 @click.option("--p", metavar="P", help="Loss rate, as each model counts it: 0.01 or 1%.")
 @click.option("--rtt", metavar="TIME", help="Round-trip time: 100ms.")
 @click.option("--rto", metavar="TIME", help="First timeout; by default max(200ms, 4 RTT).")
-@click.option("--b", metavar="N", help="Segments per ACK round of growth; by default the paper's.")
+@click.option("--b", metavar="N", help="Rounds per segment of window growth; by default the paper's.")
 @click.option("--w-max", metavar="SIZE", help="Window limit: 40 (segments) or 64KiB; by default none.")
 @click.option("--q", metavar="P", help="Loss probability of the other segments of a loss event; by default p.")
 @click.option("--size", metavar="SIZE", help="Size of a transfer: 64KB, 1MiB, 45segments.")

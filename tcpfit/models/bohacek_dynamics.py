@@ -322,7 +322,13 @@ class BohacekDynamics:
     name: ClassVar[str] = "bohacek-dynamics"
     title: ClassVar[str] = "SACK under changing loss (Bohacek, Shah)"
     paper: ClassVar[str] = "Bohacek, Shah 2004, IEEE GLOBECOM, doi:10.1109/GLOCOM.2004.1378225"
+    predicts: ClassVar[str] = "course"
+    quantity: ClassVar[str] = "send-rate"
     p_definition: ClassVar[str] = "packet"
+    plugin: ClassVar[str | None] = None
+    choices: ClassVar[dict[str, tuple[Any, ...]]] = {"mean": ("12", "13"), "as_printed": (False, True)}
+    extensions: ClassVar[tuple[Parameter, ...]] = ()
+    fittable: ClassVar[dict[str, tuple[float, float, float]]] = {}
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("losses", "1", "losses per segment sent, from each of `times` on", None, "q_tilde", high=1.0),
         Parameter("rtt", "s", "mean round-trip time", None, "rtt", positive=True),
@@ -344,6 +350,10 @@ class BohacekDynamics:
         if not (c1 > 0 and gamma > 0 and c1 < np.inf and gamma < np.inf):
             raise InvalidParameter(f"c1 and gamma of {self.name} must be positive and finite, got {c1!r}, {gamma!r}.")
         self.c1, self.gamma, self.mean, self.as_printed = c1, gamma, mean, as_printed
+
+    def get_params(self) -> dict[str, Any]:
+        """The conventions by name, as a regressor of scikit-learn has them."""
+        return {"c1": self.c1, "gamma": self.gamma, "mean": self.mean, "as_printed": self.as_printed}
 
     def trajectory(
         self,

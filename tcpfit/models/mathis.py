@@ -1,7 +1,7 @@
 """The square-root law of Mathis et al.: B = C / (RTT sqrt(p)), C = sqrt(3 / (2 b)) for periodic losses.
 
-**Symbols** p: loss events per segment (1, column `p`); RTT: round-trip time (s, `rtt`); b: segments per ACK round of
-growth (1, `b`); C: constant of the law (1).
+**Symbols** p: loss events per segment (1, column `p`); RTT: round-trip time (s, `rtt`); b: rounds per segment of
+window growth (1, `b`); C: constant of the law (1).
 
 **Domain** 0 <= p <= 1, RTT > 0, b > 0; nan outside. p = 0 gives inf: nothing limits the rate. The law knows no timeouts
 and no window limit; above p of about 0.02 it is an upper bound more than a prediction.
@@ -49,7 +49,7 @@ class Mathis(Model):
     parameters = (
         Parameter("p", "1", "loss events per segment sent", None, "p", high=1.0),
         Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
-        Parameter("b", "1", "segments of growth per ACK round", 1.0, "b", low=1e-3, high=1e3),
+        Parameter("b", "1", "rounds per segment of window growth", 1.0, "b", low=1e-3, high=1e3),
     )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment every b round trips and halves at a loss event."),

@@ -4,8 +4,8 @@ The first of the short-flow models that Li and Williamson compare theirs with: t
 handshake and one delayed ACK, no slow start.
 
 **Symbols** d: segments of the transfer (`segments`); p: loss indications per segment (1, `p_indication`); RTT (s,
-`rtt`); T0: mean first timeout of a series (s, `rto`); b: segments of growth per ACK round (1, `b`); Wmax: window limit
-(segments, `w_max`); T_delack: wait for the ACK of the first segment (s); Ts: first timeout of a SYN (s).
+`rtt`); T0: mean first timeout of a series (s, `rto`); b: rounds per segment of window growth (1, `b`); Wmax: window
+limit (segments, `w_max`); T_delack: wait for the ACK of the first segment (s); Ts: first timeout of a SYN (s).
 
 **Domain** d >= 1, 0 <= p <= 1, times within 1e-9 and 1e9 s, 1e-3 <= b <= 1e3, Wmax >= 1; T_delack and Ts may be 0; nan
 outside. From p = 1/2 on the handshake takes infinitely long. p = 0 without a window limit leaves RTT + T_delack.

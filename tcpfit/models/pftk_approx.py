@@ -2,7 +2,7 @@
 B = min(Wmax/RTT, 1 / (RTT sqrt(2bp/3) + T0 min(1, 3 sqrt(3bp/8)) p (1 + 32 p^2))).
 
 **Symbols** p: loss indications per segment (1, column `p_indication`); RTT: round-trip time (s, `rtt`); T0: mean first
-timeout of a series (s, `rto`); b: segments of growth per ACK round (1, `b`); Wmax: window limit (segments, `w_max`).
+timeout of a series (s, `rto`); b: rounds per segment of window growth (1, `b`); Wmax: window limit (segments, `w_max`).
 
 **Domain** 0 <= p <= 1, RTT > 0, T0 > 0, b > 0, Wmax >= 1; nan outside. p = 0 gives Wmax/RTT.
 
@@ -50,7 +50,7 @@ class PFTKApprox(Model):
         Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
         Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
         Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST),
-        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", low=1e-3, high=1e3),
+        Parameter("b", "1", "rounds per segment of window growth", 2.0, "b", low=1e-3, high=1e3),
         Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
     )
     assumptions = (

@@ -6,7 +6,7 @@ With W = E[W] (not limited), Q = P(TO) at W, f(p) the back-off polynomial:
 That is what is sent. What is received has the numerator (1-p)/p + W/2 + Q over the same time.
 
 **Symbols** p: loss indications per segment (1, column `p_indication`); RTT (s, `rtt`); T0: mean first timeout of a
-series (s, `rto`); b: segments of growth per ACK round (1, `b`); Wmax: window limit (segments, `w_max`).
+series (s, `rto`); b: rounds per segment of window growth (1, `b`); Wmax: window limit (segments, `w_max`).
 
 **Domain** 0 <= p <= 1, RTT > 0, T0 > 0, b > 0, Wmax >= 1; nan outside. p = 0 gives Wmax/RTT; p = 1 gives
 1/(64 T0) sent and nothing received. Both numerators are multiplied by p (1-p), so the limits need no special case.
@@ -88,7 +88,7 @@ class PFTKFull(Model):
         Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
         Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
         Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST),
-        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", low=1e-3, high=1e3),
+        Parameter("b", "1", "rounds per segment of window growth", 2.0, "b", low=1e-3, high=1e3),
         Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0),
     )
     assumptions = (

@@ -1,7 +1,7 @@
 """PFTK without timeouts: B = sqrt(3 / (2 b p)) / RTT, the leading term of the triple-duplicate-only model.
 
-**Symbols** p: loss indications per segment (1, column `p_indication`); RTT: round-trip time (s, `rtt`); b: segments of
-growth per ACK round (1, `b`); W: mean window when a loss indication comes (segments).
+**Symbols** p: loss indications per segment (1, column `p_indication`); RTT: round-trip time (s, `rtt`); b: rounds per
+segment of window growth (1, `b`); W: mean window when a loss indication comes (segments).
 
 **Domain** 0 <= p <= 1, RTT > 0, b > 0; nan outside. p = 0 gives inf. `variant="exact"` keeps the terms that the leading
 one drops and reaches its own limit at p = 1, W/(RTT (b W/2 + 1)).
@@ -56,7 +56,7 @@ class PFTKSimple(Model):
     parameters = (
         Parameter("p", "1", "loss indications per segment sent", None, "p_indication", high=1.0),
         Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST),
-        Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", low=1e-3, high=1e3),
+        Parameter("b", "1", "rounds per segment of window growth", 2.0, "b", low=1e-3, high=1e3),
     )
     assumptions = (
         Assumption("reno-growth", "The window grows by one segment every b round trips and halves at each indication."),

@@ -26,7 +26,7 @@ from tcpfit.models.base import LONGEST, SHORTEST, Array, Model, Parameter
 SEGMENTS = Parameter("segments", "segments", "size of the transfer", None, "segments", low=1.0, high=1e7)
 RTT = Parameter("rtt", "s", "mean round-trip time", None, "rtt", low=SHORTEST, high=LONGEST)
 RTO = Parameter("rto", "s", "mean first timeout of a series", None, "rto", low=SHORTEST, high=LONGEST)
-B = Parameter("b", "1", "segments of growth per ACK round", 2.0, "b", low=1e-3, high=1e3)
+B = Parameter("b", "1", "rounds per segment of window growth", 2.0, "b", low=1e-3, high=1e3)
 W_MAX = Parameter("w_max", "segments", "window limit", float(np.inf), "w_max", low=1.0)
 W_1 = Parameter("w_1", "segments", "window at the start", 1.0, low=1.0, high=1e6)
 DELAYED_ACK = Parameter("delayed_ack", "s", "mean wait for the ACK of a lone segment", 0.1, high=LONGEST)

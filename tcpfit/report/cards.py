@@ -15,7 +15,12 @@ from rich.table import Table
 from rich.text import Text
 
 import tcpfit
-from tcpfit.models import Model, Parameter
+from tcpfit.arguments import shown
+from tcpfit.exceptions import InvalidParameter
+from tcpfit.models import BohacekDynamics, Model, Parameter, catalogue
+
+Described = Model | BohacekDynamics
+"""What has a card: the models that predict a number a flow, and one that predicts a course."""
 
 COUNTS = {"loss_event": "loss events", "loss_indication": "loss indications", "packet": "lost packets"}
 """What p counts, by `p_definition`."""
@@ -26,12 +31,27 @@ HEADINGS = {"Domain": "domain", "Departures": "departures from the paper", "Vali
 """Headings of a model's module, and of its card; its symbols and reference are in the class."""
 
 
-def predicts(model: Model) -> str:
+def described() -> dict[str, Described]:
+    """Everything that has a card, by name."""
+    return {**catalogue(), BohacekDynamics.name: BohacekDynamics()}
+
+
+def named(name: str) -> Described:
+    """What has a card of that name. Raises InvalidParameter where nothing has."""
+    known = described()
+    if name not in known:
+        raise InvalidParameter(f"There is no model {shown(name)}; known are {', '.join(known)}.")
+    return known[name]
+
+
+def predicts(model: Described) -> str:
     """The quantity that a model predicts, in words."""
-    return "transfer time" if model.predicts == "transfer-time" else QUANTITIES[model.quantity]
+    if model.predicts == "transfer-time":
+        return "transfer time"
+    return QUANTITIES[model.quantity] + (" over time" if model.predicts == "course" else "")
 
 
-def needed(model: Model) -> list[str]:
+def needed(model: Described) -> list[str]:
     """Names of the parameters without default."""
     return [parameter.name for parameter in model.parameters if parameter.default is None]
 
@@ -63,7 +83,7 @@ def span(parameter: Parameter) -> str:
     return f"{low}, <= {parameter.high:.6g}" if parameter.positive else f"{parameter.low:g} to {parameter.high:.6g}"
 
 
-def card(model: Model) -> dict[str, Any]:
+def card(model: Described) -> dict[str, Any]:
     """Everything that a model declares, and what its module says of it, as a JSON object."""
     law, sections = _sections(model)
     own = {parameter.name for parameter in model.parameters}
@@ -93,12 +113,12 @@ def card(model: Model) -> dict[str, Any]:
     }
 
 
-def document(models: Iterable[Model]) -> dict[str, Any]:
+def document(models: Iterable[Described]) -> dict[str, Any]:
     """The JSON document: a card a model."""
     return {"tcpfit": tcpfit.__version__, "models": [card(model) for model in models]}
 
 
-def show_all(models: Iterable[Model], out: Console) -> None:
+def show_all(models: Iterable[Described], out: Console) -> None:
     """Print the table of all models."""
     table = _table(gap=1)
     for heading, width in (("model", None), ("paper", 14), ("predicts", 10), ("needs", 13), ("assumes", None)):
@@ -112,7 +132,7 @@ def show_all(models: Iterable[Model], out: Console) -> None:
     out.print(Text("tcpfit models NAME: law, parameters, domain and validation of one", "dim"))
 
 
-def show(model: Model, out: Console) -> None:
+def show(model: Described, out: Console) -> None:
     """Print the card of one model."""
     facts = card(model)
     out.print(Text(f"{model.name}: {model.title}", style="bold"))
@@ -140,8 +160,8 @@ def show(model: Model, out: Console) -> None:
         out.print(table)
     fits = [f"{name} ({ends['low']:g} to {ends['high']:g})" for name, ends in facts["fits"].items()]
     _section("fit() can fit", [", ".join(fits)], out)
-    for heading, shown in HEADINGS.items():
-        _section(shown, facts[heading.lower()], out)
+    for heading, words in HEADINGS.items():
+        _section(words, facts[heading.lower()], out)
 
 
 def _parameter(parameter: Parameter) -> dict[str, Any]:
@@ -187,12 +207,13 @@ def _table(header: bool = True, gap: int = 2) -> Table:
     return Table(box=None, pad_edge=False, padding=(0, gap, 0, 0), header_style="bold", show_header=header)
 
 
-def _sections(model: Model) -> tuple[list[str], dict[str, list[str]]]:
+def _sections(model: Described) -> tuple[list[str], dict[str, list[str]]]:
     """The paragraphs of the module's docstring before its first heading, and those under each heading; a heading that
     it does not have comes from the module of the class that it derives from."""
     law: list[str] = []
     sections: dict[str, list[str]] = {}
-    for cls in type(model).__mro__[: type(model).__mro__.index(Model)]:
+    bases = type(model).__mro__
+    for cls in bases[: bases.index(Model if isinstance(model, Model) else object)]:
         doc = getattr(sys.modules.get(cls.__module__), "__doc__", None) or ""
         head, *parts = re.split(r"^\*\*(\w+)\*\*", doc, flags=re.MULTILINE)
         law = law or _paragraphs(head)
