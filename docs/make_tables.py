@@ -26,7 +26,7 @@ from tcpfit.ranking.table import RANKING, STATES, VERDICTS
 PAGE = Path(__file__).with_name("tables.md")
 
 ABOUT = {
-    "flows": "A row per direction that carried data.",
+    "flows": "A row per direction that carried data, or whose SYN was sent again.",
     "events": "A row per event, in order of time within the flow. Every label carries the rule that gave it and the "
     "frames that prove it.",
     "rounds": "A row per round trip of a flow.",

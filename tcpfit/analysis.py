@@ -124,7 +124,7 @@ class Analysis:
 
     @property
     def flows(self) -> pl.DataFrame:
-        """A row per direction that carried data."""
+        """A row per direction that carried data, or whose SYN was sent again."""
         return self._reading.tables["flows"]
 
     @property

@@ -15,7 +15,7 @@ from tcpfit.diagnosis.cost import Cost, Together, accounted_together
 from tcpfit.diagnosis.excerpt import excerpt
 from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.stalls import Stall, stalls
-from tcpfit.diagnosis.verdict import Diagnosis, judge, withheld
+from tcpfit.diagnosis.verdict import Diagnosis, attempted, judge, withheld
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
@@ -49,7 +49,11 @@ def of_spans(flows: pl.DataFrame, spans: pl.DataFrame) -> dict[int, Diagnosis]:
     evidence = Evidence(flows, NONE, NONE)
     vantage = evidence.flows["vantage"].cast(pl.String).to_list()
     first_ns = evidence.flows["first_ns"].to_numpy()
-    return judge(spans, evidence.flow, first_ns, vantage, capture_loss(evidence))
+    found = judge(spans, evidence.flow, first_ns, vantage, capture_loss(evidence))
+    for row in flows.filter(data_segments=0, acks_seen=False).iter_rows(named=True):
+        if row["timeouts"]:
+            found[row["flow"]] = attempted(found[row["flow"]], row["timeouts"] + 1, row["completeness"])
+    return found
 
 
 NONE = pl.DataFrame({"flow": []}, schema={"flow": pl.UInt32})

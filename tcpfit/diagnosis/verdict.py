@@ -12,7 +12,7 @@ than the sender's. Under half of the time given to one cause, it is halved: ther
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import polars as pl
@@ -169,6 +169,20 @@ def judge(
         number: parts.judged(position, number, vantage[position], float(missed[position]), costs[position])
         for position, number in enumerate(flow.tolist())
     }
+
+
+def attempted(diagnosis: Diagnosis, syns: int, completeness: int) -> Diagnosis:
+    """The diagnosis of a flow that is none but for its SYN, sent so often; `completeness` as in `tcpfit.schema`."""
+    if completeness & SYN_ACK:
+        text, remedy = "answered, and no data came.", "look at what the client waited for"
+    elif completeness & RESET:
+        text, remedy = "refused.", "look at the server: nothing listens there, or a filter resets"
+    else:
+        text, remedy = (
+            "not answered.",
+            "find out whether the host is there, and what drops SYNs on the way to it or back",
+        )
+    return replace(diagnosis, text=f"The SYN was sent {syns} times and was {text}", remedy=remedy)
 
 
 def withheld(spans: pl.DataFrame, flow: Ints, missed: Floats) -> pl.DataFrame:
@@ -353,6 +367,9 @@ class _Parts:
 
 
 _NAMES = np.array(CAUSES, dtype=object)
+
+SYN_ACK, RESET = 2, 32
+"""Bits of a flow's completeness."""
 
 _NO_ANSWER = "the receiver was gone, or the path to it or from it"
 

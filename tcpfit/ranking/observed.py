@@ -2,8 +2,8 @@
 
 **Definitions**: the duration runs from the first data segment to the last one or the ACK that covers it (`first_ns`,
 `last_ns`). `throughput_bps` counts every payload byte sent, repeats and losses included (a segment that did not pass
-the capture point counts one SMSS); `goodput_bps` the bytes of distinct sequence numbers (of a flow seen by its ACKs
-only, those acknowledged); `steady_goodput_bps` the acknowledged bytes of the steady rounds over their time
+the capture point counts one SMSS); `goodput_bps` the bytes that arrived: at the receiver those of distinct sequence
+numbers, elsewhere those acknowledged (sent, where no ACK is in the capture); `steady_goodput_bps` the acknowledged bytes of the steady rounds over their time
 (`steady.py`); `transfer_time_s` is the duration.
 **Validation**: tests/ranking/test_observed.py.
 """
@@ -22,7 +22,7 @@ from tcpfit.schema import F64, U32, Column, check_tables
 OBSERVED = (
     Column("flow", U32, "", "number of the flow"),
     Column("throughput_bps", F64, "bit/s", "payload bits sent per second, repeats included; null without a duration"),
-    Column("goodput_bps", F64, "bit/s", "payload bits of distinct sequence numbers per second"),
+    Column("goodput_bps", F64, "bit/s", "payload bits per second that arrived, repeats left out"),
     Column("steady_goodput_bps", F64, "bit/s", "payload bits acknowledged per second of the steady part, or null"),
     Column("transfer_time_s", F64, "s", "first data segment to the last one or the ACK that covers it"),
 )
@@ -47,7 +47,9 @@ def observed_of(evidence: Evidence) -> pl.DataFrame:
     duration = (pl.col("last_ns") - pl.col("first_ns")) / 1e9
     unseen = pl.col("sent_segments").cast(pl.Int64) - pl.col("data_segments").cast(pl.Int64)
     sent = pl.col("data_bytes") + pl.max_horizontal(unseen, 0) * pl.col("smss_bytes")
-    arrived = pl.when(pl.col("data_segments") > 0).then(pl.col("unique_bytes")).otherwise(pl.col("acked_bytes"))
+    distinct = (pl.col("vantage").cast(pl.String) == "receiver") | ~pl.col("acks_seen")
+    distinct &= pl.col("data_segments") > 0
+    arrived = pl.when(distinct).then(pl.col("unique_bytes")).otherwise(pl.col("acked_bytes"))
     known = duration > 0
     table = evidence.flows.select(
         "flow",

@@ -13,7 +13,8 @@ from tcpfit.cli.main import main
 
 import tcpfit
 from tcpfit.diagnosis import diagnose
-from tcpfit.diagnosis.table import report
+from tcpfit.diagnosis.accounting import SPANS
+from tcpfit.diagnosis.table import of_spans, report
 from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, Diagnosis, judge
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
@@ -143,3 +144,19 @@ def test_times_of_a_part_count_from_the_first_data_of_the_flow():
     for cause in part.diagnosis.causes:
         assert 20 - first_s - 1e-6 <= cause.since_s < 30
     assert 20 - first_s == pytest.approx(min(cause.since_s for cause in part.diagnosis.causes), abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("completeness", "said"),
+    [
+        (1, "sent 3 times and was not answered."),
+        (1 | 32, "sent 3 times and was refused."),
+        (1 | 2 | 4, "no data came."),
+    ],
+)
+def test_a_flow_of_syns_alone_says_so(completeness: int, said: str) -> None:
+    row = {"flow": 0, "data_segments": 0, "timeouts": 2, "completeness": completeness, "acks_seen": False}
+    flows = tcpfit.analyze(SAMPLES / "newreno-loss.pcap.gz").flows[:1]
+    flows = flows.with_columns(pl.lit(value).cast(flows.schema[name]).alias(name) for name, value in row.items())
+    found = of_spans(flows, pl.DataFrame(schema={c.name: c.dtype for c in SPANS}))
+    assert ("unknown", True) == (found[0].primary, found[0].text.endswith(said))

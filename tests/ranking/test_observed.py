@@ -32,6 +32,17 @@ def test_rates_by_hand() -> None:
     assert 2.0 == found["transfer_time_s"]
 
 
+@pytest.mark.parametrize(
+    ("vantage", "acks", "arrived"),
+    [("sender", True, 60_000), ("middle", True, 60_000), ("receiver", True, 80_000), ("sender", False, 80_000)],
+)
+def test_what_is_under_way_when_the_capture_ends_is_no_goodput(vantage: str, acks: bool, arrived: int) -> None:
+    flow = flow_row(
+        vantage=vantage, acks_seen=acks, last_ns=10**9, data_segments=80, unique_bytes=80_000, acked_bytes=60_000
+    )
+    assert 8 * arrived == observed(*tables([flow], [], []))["goodput_bps"][0]
+
+
 def test_a_single_packet_has_no_rate() -> None:
     found = observed(*tables([flow_row(data_bytes=100, unique_bytes=100)], [], [])).to_dicts()[0]
     assert [None] * 4 == list(found.values())[1:]
