@@ -3,8 +3,8 @@
 **Definitions**: the duration runs from the first data segment to the last one or the ACK that covers it (`first_ns`,
 `last_ns`). `throughput_bps` counts every payload byte sent, repeats and losses included (a segment that did not pass
 the capture point counts one SMSS); `goodput_bps` the bytes that arrived: at the receiver those of distinct sequence
-numbers, elsewhere those acknowledged (sent, where no ACK is in the capture); `steady_goodput_bps` the acknowledged bytes of the steady rounds over their time
-(`steady.py`); `transfer_time_s` is the duration.
+numbers, elsewhere those acknowledged (sent, where no ACK is in the capture); `steady_goodput_bps` the acknowledged
+bytes of the steady rounds over their time (`steady.py`); `transfer_time_s` is the duration.
 **Validation**: tests/ranking/test_observed.py.
 """
 

@@ -29,7 +29,8 @@ def candidate(name: str, as_good: bool = True, tied: bool = True, log_ratio: flo
         (
             [candidate("b", tied=False), candidate("c")],
             "undecided",
-            "a and c predict the 16 blocks equally well, and b is as near to the observed rate as a, within 5 %; a is 2 % above",
+            "a and c predict the 16 blocks equally well, and b is as near to the observed rate as a, within 5 %; "
+            "a is 2 % above",
         ),
     ],
 )
