@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import tcpfit
+from tcpfit.diagnosis import diagnose
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample-traces"
 SENDERS = ["sack-loss-sender", "newreno-loss", "reordering-sender", "ipv6", "slow-reader"]
@@ -72,3 +73,31 @@ def test_copies_that_a_router_has_passed_on_are_copies_too(tmp_path):
     path.write_bytes(head + b"".join(rows))
     expected, _ = said(SAMPLES / "newreno-loss.pcap.gz")
     assert expected == said(path)[0] | {"duplicated_segments": 0}
+
+
+def test_captures_of_two_points_in_one_file_are_told(tmp_path):
+    """What is lost between the points has passed the first: nothing is claimed of losses."""
+    both = [records(f"sack-loss-{end}") for end in ("sender", "receiver")]
+    path = tmp_path / "both.pcap"
+    with path.open("wb") as file:
+        file.write(both[0][0])
+        for time_ns, packet, wire in sorted(both[0][1] + both[1][1]):
+            file.write(struct.pack("<IIII", *divmod(time_ns, 10**9), len(packet), wire) + packet)
+    found = tcpfit.analyze(path)
+    assert ["1 flow has most of its data twice"] == [warning.split(",")[0] for warning in found.warnings]
+    (verdict,) = found.verdicts.to_dicts()
+    assert ("insufficient", True) == (verdict["state"], "twice" in verdict["text"])
+    (diagnosis,) = diagnose(found.flows, found.events, found.rounds).values()
+    assert ("unknown", True) == (diagnosis.primary, "twice" in diagnosis.text)
+
+
+@pytest.mark.parametrize("later_ns", [2000, 300_000])
+def test_what_a_mirror_port_doubles_is_judged(tmp_path, later_ns):
+    head, packets = records("newreno-loss")
+    doubled = sorted(packets + [(time_ns + later_ns, data, wire) for time_ns, data, wire in packets])
+    path = tmp_path / "mirrored.pcap"
+    path.write_bytes(head + b"".join(struct.pack("<IIII", *divmod(t, 10**9), len(d), w) + d for t, d, w in doubled))
+    found = tcpfit.analyze(path)
+    assert [] == found.warnings
+    once = tcpfit.analyze(SAMPLES / "newreno-loss.pcap.gz")
+    assert [once.verdicts["models"].to_list()] == [found.verdicts["models"].to_list()]

@@ -19,7 +19,8 @@ from tcpfit.diagnosis.verdict import Diagnosis, attempted, judge, withheld
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.loss_rate import capture_loss
+from tcpfit.parameters.intervals import Floats
+from tcpfit.parameters.loss_rate import capture_loss, seen_twice
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -41,7 +42,12 @@ def of(spans: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
 def accounted(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
     """The spans that diagnoses rest on: those of `account`, unknown where the capture missed too much to tell."""
     evidence = Evidence(flows, NONE, NONE)
-    return withheld(account(flows, events, rounds), evidence.flow, capture_loss(evidence))
+    return withheld(account(flows, events, rounds), evidence.flow, _missed(evidence))
+
+
+def _missed(evidence: Evidence) -> Floats:
+    """The share of each flow's data that the capture missed, infinite where it has most of it twice."""
+    return np.where(seen_twice(evidence), np.inf, capture_loss(evidence))
 
 
 def of_spans(flows: pl.DataFrame, spans: pl.DataFrame) -> dict[int, Diagnosis]:
@@ -49,7 +55,7 @@ def of_spans(flows: pl.DataFrame, spans: pl.DataFrame) -> dict[int, Diagnosis]:
     evidence = Evidence(flows, NONE, NONE)
     vantage = evidence.flows["vantage"].cast(pl.String).to_list()
     first_ns = evidence.flows["first_ns"].to_numpy()
-    found = judge(spans, evidence.flow, first_ns, vantage, capture_loss(evidence))
+    found = judge(spans, evidence.flow, first_ns, vantage, _missed(evidence))
     for row in flows.filter(data_segments=0, acks_seen=False).iter_rows(named=True):
         if row["timeouts"]:
             found[row["flow"]] = attempted(found[row["flow"]], row["timeouts"] + 1, row["completeness"])

@@ -161,7 +161,7 @@ def judge(
     """The diagnosis of every flow of `flow`, numbers in order, from spans in order of flow and time.
 
     `first_ns` is the time of each one's first data, `vantage` where the capture was taken, seen from each, `missed` the
-    share of each one's data that it missed.
+    share of each one's data that it missed, infinite where it has most of it twice.
     """
     parts = _Parts(spans, flow, first_ns, missed)
     costs = parts.costs()
@@ -202,7 +202,9 @@ def withheld(spans: pl.DataFrame, flow: Ints, missed: Floats) -> pl.DataFrame:
 
 
 def _missed(share: float) -> str:
-    return f"the capture missed {share:.1%} of the data"
+    return (
+        "the capture has most of the data twice" if np.isinf(share) else f"the capture missed {share:.1%} of the data"
+    )
 
 
 class _Parts:
@@ -273,7 +275,9 @@ class _Parts:
         text = text.capitalize() if primary == UNKNOWN else f"{who.capitalize()}: {text}"
         if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:
             who, text, remedy = "receiver" if vantage == "receiver" else who, self._gone(position, found, vantage), GONE
-        if missed > SAMPLED:
+        if np.isinf(missed):
+            text += f" T{_missed(missed)[1:]}, and nothing is claimed."
+        elif missed > SAMPLED:
             text += f" T{_missed(missed)[1:]}: it is sampled, or dropped packets, and nothing is claimed."
         elif missed > CAPTURE_LOSS:
             text += f" T{_missed(missed)[1:]}: nothing that rests on losses is claimed."

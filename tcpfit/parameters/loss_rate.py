@@ -24,6 +24,7 @@ docs/coverage.md.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tcpfit.parameters.evidence import Evidence, Rows
 from tcpfit.parameters.intervals import Estimate, Floats, count_factors, nothing, renewal_count
@@ -72,6 +73,23 @@ def capture_loss(evidence: Evidence) -> Floats:
     """Share of the flow's data segments that the capture missed."""
     missing = np.nan_to_num(evidence.column("missing_segments"))
     return missing / np.maximum(evidence.column("data_segments") + missing, 1.0)
+
+
+TWICE = 1 / 3
+"""Copies among a flow's data from which most of it counts as there twice: one copy for every two packets."""
+
+COPIES = 20
+"""Copies from which that is no chance."""
+
+
+def seen_twice(evidence: Evidence) -> NDArray[np.bool_]:
+    """Flows most of whose data is in the capture twice, the copies too far apart for a mirror port's: captures of two
+    points of the path were put into one file, or the path makes copies of all. What was lost between the two points
+    seems to have arrived."""
+    sent, resent = evidence.column("data_bytes"), np.nan_to_num(evidence.column("retransmitted_bytes"))
+    # copies of the capture's own are no data
+    copied = sent - evidence.column("unique_bytes") - resent
+    return (np.nan_to_num(evidence.column("duplicated_segments")) >= COPIES) & (copied >= TWICE * sent)
 
 
 def _rate(evidence: Evidence, count: Floats, events: Rows, sizes: Floats) -> Estimate:

@@ -14,7 +14,7 @@ from tcpfit.models import Model, catalogue
 from tcpfit.parameters.event_rules import RULES
 from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.intervals import Floats, Ints
-from tcpfit.parameters.loss_rate import capture_loss
+from tcpfit.parameters.loss_rate import capture_loss, seen_twice
 from tcpfit.parameters.table import NAMES, PARAMETERS
 from tcpfit.ranking import applicability, fitting, residuals
 from tcpfit.ranking.blocks import ENOUGH, EVENTS, SUMS, Blocks
@@ -360,7 +360,7 @@ def _verdicts(
     """The verdict on every flow; candidates, of which `applies` says where there are, are made where it needs them."""
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
     rounds, score, missed = total[:, SUMS.index("rounds")].tolist(), _known(baseline), capture_loss(evidence).tolist()
-    without = list(map(too_little, applies.tolist(), rounds, missed))
+    without = list(map(too_little, applies.tolist(), rounds, missed, seen_twice(evidence).tolist()))
     asked = iter(candidates(np.flatnonzero([each is None for each in without])))
     judged = [
         verdict(next(asked), *of_flow, per_block) if known is None else known

@@ -1,10 +1,11 @@
 """The verdict on a flow: explained, undecided, insufficient or none_applies, and a sentence with the numbers.
 
-Before all else `insufficient`: the capture missed more than 1 % of the flow's data, so that what is made of its losses,
-or of their absence, may be the capture's doing. `none_applies`: no model's assumptions hold, or the best of those whose
-do misses the observed rate by more than a quarter beyond the doubt in its parameters. `insufficient`: fewer than 8
-steady rounds and no model that applies, or fewer than 8 blocks of 4 events. `undecided`: the blocks cannot tell the
-best model from others (difference within two standard errors, or 5 % of the rate). `explained`: one is left.
+Before all else `insufficient`: most of the flow's data is in the capture twice, or it missed more than 1 %, so that
+what is made of its losses, or of their absence, may be the capture's doing. `none_applies`: no model's assumptions
+hold, or the best of those whose do misses the observed rate by more than a quarter beyond the doubt in its parameters.
+`insufficient`: fewer than 8 steady rounds and no model that applies, or fewer than 8 blocks of 4 events. `undecided`:
+the blocks cannot tell the best model from others (difference within two standard errors, or 5 % of the rate).
+`explained`: one is left.
 """
 
 from __future__ import annotations
@@ -100,8 +101,14 @@ def verdict(
     )
 
 
-def too_little(applies: bool, rounds: float, missed: float) -> Verdict | None:
-    """The verdict on a flow that shows too little, whatever the models say; `applies`: one of them applies."""
+def too_little(applies: bool, rounds: float, missed: float, twice: bool = False) -> Verdict | None:
+    """The verdict on a flow that shows too little, whatever the models say; `applies`: one of them applies, `twice`:
+    most of its data is in the capture twice."""
+    if twice:
+        text = (
+            "Most of the flow's data is in the capture twice: what was lost between two points seems to have arrived."
+        )
+        return Verdict("insufficient", [], text)
     if missed > CAPTURE_LOSS:
         return Verdict(
             "insufficient",

@@ -31,6 +31,8 @@ const LARGEST_GAP: u32 = 1000;
 /// Missing transmissions for each packet that passes: no sender goes on where fewer come through. More are not seen for
 /// another reason, a capture of every n-th packet for one.
 const MOST_MISSING: u64 = 8;
+/// Copies from which that most data came twice is no chance.
+const COPIES: u64 = 20;
 
 /// A transmission that was made and has not come by.
 #[derive(Clone, Copy, Debug)]
@@ -166,6 +168,12 @@ impl Arrivals {
     /// Segments and copies so far.
     pub fn counted(&self) -> (u64, u64) {
         (self.segments, self.counts().copies)
+    }
+
+    /// Most of the data came twice, a copy for every two packets.
+    pub fn are_doubled(&self) -> bool {
+        let copies = self.counts().network_copies;
+        copies >= COPIES && copies * 3 >= self.segments
     }
 
     pub fn is_counter(&self) -> bool {

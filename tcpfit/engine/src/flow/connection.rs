@@ -33,6 +33,8 @@ pub struct Numbers {
     pub vantage: Option<Vantage>,
     /// Flows that had more outstanding than is followed.
     pub overfull: u64,
+    /// Flows most of whose data came twice.
+    pub doubled: u64,
     pub attempts: Attempts,
     pub spare: Spare,
 }
@@ -582,6 +584,7 @@ impl Connection {
             }
             if let Some(mut flow) = self.ends[end].direction.take() {
                 numbers.overfull += u64::from(flow.sender.overfull);
+                numbers.doubled += u64::from(flow.arrivals.are_doubled());
                 flow.finish(sink);
                 sink.flow(self.row(listing, end, &flow, completeness));
                 numbers.spare.give_flow(flow);

@@ -130,6 +130,7 @@ impl Tracker {
                 next_flow: 0,
                 vantage: settings.vantage,
                 overfull: 0,
+                doubled: 0,
                 attempts: Attempts::default(),
                 spare: Spare::default(),
             },
@@ -222,6 +223,16 @@ impl Tracker {
                 "{} flows had more than 1048576 segments outstanding, beyond any window: the oldest were taken for \
                  acknowledged",
                 self.numbers.overfull
+            ));
+        }
+        if self.numbers.doubled > 0 {
+            let who = match self.numbers.doubled {
+                1 => "1 flow has most of its".to_owned(),
+                many => format!("{many} flows have most of their"),
+            };
+            sentences.push(format!(
+                "{who} data twice, too far apart for a mirror port, as where captures of two points of a path are put \
+                 into one file: what was lost between them seems to have arrived; read each by itself"
             ));
         }
         if self.crowded_out > 0 {
