@@ -111,12 +111,14 @@ fn halves(packets: &[(usize, Segment)]) -> [Half; 2] {
         let sizes = packets.iter().filter(|packet| packet.0 == end);
         sizes.map(|packet| packet.1.payload).max().unwrap_or(0)
     });
+    // sequence number behind the newest data of each end
+    let mut newest = [None; 2];
     for (i, &(end, ref segment)) in packets.iter().enumerate() {
         let half = &mut halves[1 - end];
         // data -> ACK, of data sent once (Karn)
         let edge = segment.seq.wrapping_add(segment.seq_len());
-        let covers = |s: &Segment| s.payload > 0 && !before(s.seq.wrapping_add(s.seq_len()), edge);
-        if segment.payload > 0 && !packets[..i].iter().any(|(from, s)| *from == end && covers(s)) {
+        if segment.payload > 0 && newest[end].is_none_or(|newest| before(newest, edge)) {
+            newest[end] = Some(edge);
             let answer = answer(packets, i, |s| s.has(flags::ACK) && !before(s.ack, edge));
             if let Some((j, s)) = answer.filter(|(_, s)| s.ack == edge) {
                 half.add(s.time_ns - segment.time_ns, |took_s| {
