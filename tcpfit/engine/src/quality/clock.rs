@@ -31,6 +31,8 @@ pub struct Witness {
 struct Step {
     frame: u64,
     by_ns: i64,
+    /// Hosts agree on it.
+    sure: bool,
 }
 
 /// What has become of a segment.
@@ -146,6 +148,7 @@ impl Clock {
             self.steps.push(Step {
                 frame: self.held[0].frame,
                 by_ns: step_ns,
+                sure: agreed.is_some(),
             });
         }
     }
@@ -200,11 +203,16 @@ impl Clock {
 impl Step {
     fn sentence(&self) -> String {
         let way = if self.by_ns > 0 { "forward" } else { "back" };
+        let what = if self.sure {
+            "; times from here on are moved so that durations are right"
+        } else {
+            ", or captures were put one behind the other, which no time stamps of hosts tell apart here; times from here \
+             on are moved as if it was set, and of such captures no time is right: reordercap puts packets in order"
+        };
+        let by_s = self.by_ns.abs() as f64 / 1e9;
         format!(
-            "frame {}: the capture's clock was set {way} by {:.3} s; times from here on are moved so that durations are \
-             right",
-            self.frame,
-            self.by_ns.abs() as f64 / 1e9
+            "frame {}: the capture's clock was set {way} by {by_s:.3} s{what}",
+            self.frame
         )
     }
 }
@@ -287,9 +295,11 @@ mod tests {
             clock.steps,
             [Step {
                 frame: 3,
-                by_ns: 3_000_000_000
+                by_ns: 3_000_000_000,
+                sure: true,
             }]
         );
+        assert!(clock.sentences()[0].ends_with("so that durations are right"));
     }
 
     #[test]
@@ -311,9 +321,12 @@ mod tests {
             clock.steps,
             [Step {
                 frame: 3,
-                by_ns: -3_990_000_000
+                by_ns: -3_990_000_000,
+                sure: false,
             }]
         );
+        // or captures were put one behind the other
+        assert!(clock.sentences()[0].ends_with("reordercap puts packets in order"));
     }
 
     #[test]
