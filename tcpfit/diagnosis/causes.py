@@ -36,6 +36,8 @@ AWAITING = "nothing was outstanding, and the other end's data came before more w
 
 ONE_FLIGHT = "all that was sent was under way at once"
 
+BY_CLOCK = "data went by the sender's clock, not with ACKs: its application's, or pacing"
+
 UNANSWERED = "nothing came back any more, whatever was sent again"
 
 AFTER = "the window had not yet grown to a limit again"
@@ -105,7 +107,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.ACK_LOST: (TIMEOUT, "the sender waited for an ACK that is in the capture but did not reach it"),
     Reason.OTHER_END: (APPLICATION, AWAITING),
     Reason.ONE_FLIGHT: (SLOW_START, ONE_FLIGHT),
-    Reason.OWN_CLOCK: (UNKNOWN, "data went by the sender's clock, not with ACKs: its application's, or pacing"),
+    Reason.OWN_CLOCK: (UNKNOWN, BY_CLOCK),
 }
 
 CAUSE_OF = np.array([_SAYS[reason][0] for reason in Reason], dtype=object)

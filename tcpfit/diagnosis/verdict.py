@@ -21,6 +21,7 @@ from tcpfit.diagnosis.causes import (
     APPLICATION,
     AWAITING,
     BOTTLENECK,
+    BY_CLOCK,
     CAUSES,
     IDLE,
     LOSS,
@@ -103,6 +104,12 @@ AT_ONCE = (
     "nothing of the window held it; a shorter round trip, and connections that are used again spare their handshakes",
 )
 """The same of slow-start-limited, where one flight carried the flow."""
+
+OWN_CLOCK = (
+    "data went by a clock of the sender's own, and neither a window nor losses held it",
+    "see whether the application has more to send; a sender that paces (BBR) goes by the rate that it has measured",
+)
+"""Sentence and remedy of unknown, where the sender went by a clock most of that time."""
 
 GONE = "look whether the receiver was switched off or out of reach, or capture there"
 """Remedy where nothing came back any more."""
@@ -227,9 +234,9 @@ class _Parts:
         self.span_cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
         self.flow_seconds: Floats = summed(self.span_length, owner, len(flow))
         self.flow_kernel = self._kernel(spans, owner)
-        self.flow_awaited, self.flow_unanswered, self.flow_at_once = (
+        self.flow_awaited, self.flow_unanswered, self.flow_at_once, self.flow_by_clock = (
             summed(self.span_length[rows], owner[rows], len(flow))
-            for rows in ((spans["rule"] == rule).to_numpy() for rule in (AWAITING, UNANSWERED, ONE_FLIGHT))
+            for rows in ((spans["rule"] == rule).to_numpy() for rule in (AWAITING, UNANSWERED, ONE_FLIGHT, BY_CLOCK))
         )
         # spans of a flow and cause together, in order of time
         order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
@@ -271,6 +278,8 @@ class _Parts:
             who, sentence, remedy = AWAITED
         elif primary == SLOW_START and self.flow_at_once[position] > share * total_s / 2:
             who, sentence, remedy = AT_ONCE
+        elif primary == UNKNOWN and self.flow_by_clock[position] > share * total_s / 2:
+            sentence, remedy = OWN_CLOCK
         text = f"in {share:.0%} of the time {sentence}."
         text = text.capitalize() if primary == UNKNOWN else f"{who.capitalize()}: {text}"
         if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:

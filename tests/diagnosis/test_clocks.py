@@ -144,6 +144,16 @@ def test_who_goes_by_a_clock_is_held_by_no_loss_and_no_buffer(tmp_path, clock, l
     assert shares.get("send-buffer-limited", 0.0) < 0.05
 
 
+def test_a_clock_is_named_where_it_shows(tmp_path):
+    talk = Talk(0.05, {700})
+    talk.run(15.0, (10, 0.054))
+    talk.diagnosed(tmp_path, "sender")
+    found = tcpfit.analyze(tmp_path / "sender.pcap")
+    (diagnosis,) = diagnose(found.flows, found.events, found.rounds).values()
+    assert "a clock of the sender's own" in diagnosis.text
+    assert "application" in diagnosis.remedy
+
+
 @pytest.mark.parametrize("end", ["sender", "receiver"])
 def test_small_segments_show_that_the_window_has_room(tmp_path, end):
     """Whatever the clock: what waits for a window is sent in full segments."""
