@@ -14,9 +14,9 @@ The first of these rules that holds gives the cause:
    rounds at that rate had a round trip at least a quarter above the least: a queue grows while the rate does not.
 6. *receiver-window-limited*: the advertised window had no room for another segment.
 7. Below every limit the window is what the last reaction left of it: *loss-limited*, *timeout-limited*,
-   *reordering-limited* or *bottleneck-limited* until a limit is reached again; or until the flight is what it was
-   before, in fewer round trips than a window takes to grow so, or does not grow: then it is not the window that holds
-   it.
+   *reordering-limited* or *bottleneck-limited* until a limit is reached again, or it is not the window that holds
+   the flow: the flight is what it was before in fewer round trips than a window takes to grow so, or does not grow;
+   the round begins by the sender's own clock; or its segments are small, which a window that holds them fills.
 8. Before any reaction: *slow-start-limited* while the flight reaches new maxima, *send-buffer-limited* in a flight that
    does not grow for 30 rounds though the sender sends when ACKs let it, *unknown* otherwise, and where half of the
    rounds and more, seen at the sender, begin without an ACK: by the application's clock, or a pacer's.
