@@ -41,6 +41,9 @@ DRAWS = 200
 SEED = 1988
 SHARES = (0.025, 0.975)
 
+WIDENED = "at most, with twice the window, if nothing else limits the flow"
+"""What the cost of a limit on the window rests on."""
+
 AT_ONCE = 1 << 20
 """Values drawn at once: those of many flows with few stretches."""
 
@@ -58,6 +61,11 @@ class Cost:
     gain_bps: float
     seconds: float
     basis: str
+
+    @property
+    def at_most(self) -> bool:
+        """The rate and the seconds are bounds: what is next in the way is not known."""
+        return self.basis == WIDENED
 
 
 @dataclass(frozen=True)
@@ -127,8 +135,7 @@ def accounted(flows: Iterable[Mapping[str, np.ndarray]]) -> list[dict[str, Cost]
                 saved = seconds / 2
                 rate = 8 * total_b / (total_s - saved)
                 now = 8 * total_b / total_s
-                basis = "at most, with twice the window, if nothing else limits the flow"
-                found[flow][name] = Cost(rate, now, rate, rate - now, saved, basis)
+                found[flow][name] = Cost(rate, now, rate, rate - now, saved, WIDENED)
                 continue
             reference = _reference((name,), at, length, total_s)
             if reference is None:

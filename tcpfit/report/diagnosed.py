@@ -127,6 +127,14 @@ def _table(*headings: tuple[str, bool]) -> Table:
     return table
 
 
+def saving(cost: Cost | None) -> tuple[str, str]:
+    """What a flow would save without a cause, and the rate that it would have; marked where they are bounds."""
+    if cost is None:
+        return words.NONE, words.NONE
+    bound = "<= " if cost.at_most else ""
+    return bound + words.seconds(cost.seconds), bound + words.rate(cost.rate_bps)
+
+
 def _shares(causes: Sequence[Cause]) -> Table:
     table = _table(
         ("share", True), ("time", True), ("cause", False), ("saves", True), ("rate without", True), ("sure", True)
@@ -137,8 +145,7 @@ def _shares(causes: Sequence[Cause]) -> Table:
             f"{cause.time_share:.1%}",
             words.seconds(cause.seconds),
             cause.cause,
-            words.seconds(cost.seconds) if cost else words.NONE,
-            words.rate(cost.rate_bps) if cost else words.NONE,
+            *saving(cost),
             f"{cause.confidence:.2f}",
         )
     return table

@@ -10,6 +10,7 @@ import pytest
 import tcpfit
 from tcpfit.diagnosis import diagnose
 from tcpfit.diagnosis.cost import accounted, accounted_together
+from tcpfit.report import diagnosed
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
 S = 10**9
@@ -41,6 +42,15 @@ def test_twice_the_window_saves_half_of_its_time_at_most():
     assert cost.seconds == pytest.approx(4)
     assert cost.low_bps == pytest.approx(8 * 850e3 / 10)
     assert cost.high_bps == pytest.approx(8 * 850e3 / 6)
+    assert cost.at_most
+    assert diagnosed.saving(cost) == ("<= 4.00 s", "<= 1.13 Mb/s")
+
+
+def test_what_is_held_against_a_reference_is_no_bound():
+    rows = spans((8, "receiver-window-limited", 800e3), (2, "slow-start-limited", 50e3))
+    cost = accounted([rows])[0]["slow-start-limited"]
+    assert not cost.at_most
+    assert diagnosed.saving(cost) == ("1.50 s", "800 kb/s")
 
 
 def test_losses_without_a_ceiling_have_no_cost_by_the_accounting():

@@ -147,13 +147,14 @@ def _section(found: Report, facts: dict[str, Any], start_ns: int) -> Section:
                 "share": cause.time_share,
                 "percent": f"{cause.time_share:.1%}",
                 "seconds": words.seconds(cause.seconds),
-                "saves": words.seconds(cause.cost.seconds) if cause.cost else words.NONE,
-                "rate": words.rate(cause.cost.rate_bps) if cause.cost else words.NONE,
+                "saves": saves,
+                "rate": rate,
                 "confidence": f"{cause.confidence:.2f}",
                 "evidence": "; ".join(cause.evidence),
                 "filter": diagnosed.display_filter(flow, cause),
             }
             for cause in diagnosis.causes
+            for saves, rate in (diagnosed.saving(cause.cost),)
         ],
         joint=[diagnosed.joint_sentence(two) for two in found.together if two.joint],
         changes=[
