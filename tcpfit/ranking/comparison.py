@@ -58,7 +58,7 @@ def block_weights(seconds: Floats, segments: Floats) -> Floats:
     return np.asarray((seconds / seconds.sum() + segments / segments.sum()) / 2)
 
 
-def compare(residuals: Floats, weights: Floats, contest: NDArray[np.bool_], seed: int) -> Comparison:
+def compare(residuals: Floats, weights: Floats, contest: NDArray[np.bool_]) -> Comparison:
     """Compare the models of one flow (models by blocks); only those in `contest` can be best.
 
     `weights` are those of the blocks and sum to one. A model that misses a block has no score. Differences are against
@@ -75,7 +75,7 @@ def compare(residuals: Floats, weights: Floats, contest: NDArray[np.bool_], seed
     paired = squares - squares[best]
     difference = paired @ weights
     error = np.sqrt(((paired - difference[:, None]) ** 2) @ weights**2 * blocks / (blocks - 1))
-    times = np.random.default_rng((SEED, seed)).multinomial(blocks, np.full(blocks, 1 / blocks), REPLICATES)
+    times = np.random.default_rng(SEED).multinomial(blocks, np.full(blocks, 1 / blocks), REPLICATES)
     drawn = (squares[contest] @ (times * weights).T) / (times @ weights)
     winners = np.bincount(np.argmin(drawn, axis=0), minlength=int(contest.sum())) / REPLICATES
     probability = np.where(np.isfinite(score), 0.0, np.nan)

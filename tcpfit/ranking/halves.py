@@ -81,7 +81,7 @@ def halves(
                 np.stack([np.log(predicted[name][i] / residuals.rate(sums, models[name].quantity)) for name in named])
                 for sums in (second.sums[here], total[i : i + 1])
             )
-        compared = compare(errors, block_weights(seconds[here], sent[here]), np.ones(len(named), np.bool_), number)
+        compared = compare(errors, block_weights(seconds[here], sent[here]), np.ones(len(named), np.bool_))
         enough = bounds[i + 1] - bounds[i] >= LEAST and np.isfinite(compared.score).any()
         as_good: list[bool | None] = [None] * len(named)
         if enough:

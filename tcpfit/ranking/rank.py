@@ -330,7 +330,7 @@ def _compared(
     for i in np.flatnonzero(number >= ENOUGH).tolist():
         own = slice(first[i], first[i + 1])
         weights = block_weights(seconds[own], sent[own])
-        found[i] = compare(errors[:, own], weights, contest[i], int(evidence.flow[i]))
+        found[i] = compare(errors[:, own], weights, contest[i])
     return found
 
 

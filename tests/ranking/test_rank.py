@@ -176,6 +176,14 @@ def test_flows_are_ranked_independently_and_reproducibly() -> None:
         assert alone[1].equals(both[1].filter(pl.col("flow") == i))
 
 
+def test_a_flow_of_another_number_is_ranked_the_same(pftk: Tables) -> None:
+    """Captures that are merged, or cut, number their flows anew."""
+    renumbered = tuple(table.with_columns(flow=pl.lit(7, pl.UInt32)) for table in pftk)
+    ranking, other = (rank(*parts, estimate(*parts))[0].drop("flow") for parts in (pftk, renumbered))
+    assert 0 < ranking["probability_best"].max() < 1
+    assert ranking.equals(other)
+
+
 def test_verdicts_beside_flows_that_show_too_little() -> None:
     parts = [Sender(0.01, flow=flow).run(rounds) for flow, rounds in enumerate((4, 700, 4, 4, 700, 4))]
     every = rank(*together(parts), estimate(*together(parts)))[1]
