@@ -501,7 +501,7 @@ impl Connection {
         let smss = match options {
             // the MSS option does not count TCP options, the segment has to hold them (RFC 6691)
             Some(mss) => mss.saturating_sub(if timestamps { 12 } else { 0 }).max(1),
-            None => smss_of(segment.payload),
+            None => smss_of(segment),
         };
         let begun = self.ends[end].trail.take().and_then(|trail| trail.flow);
         let number = begun.unwrap_or_else(|| numbers.take());

@@ -8,12 +8,15 @@ use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::window_scale::WindowScale;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
-use crate::segment::{flags, Segment};
+use crate::segment::{flags, Segment, V4_MAPPED};
 
 /// Ethernet's largest payload with and without timestamps, and with IPv6: what super-segments are multiples of.
 const COMMON_SMSS: [u32; 6] = [1448, 1460, 1428, 1440, 1388, 1400];
 /// RFC 9293, 3.7.1: default MSS for IPv4.
 const DEFAULT_SMSS: u32 = 536;
+/// MTU of Ethernet, and that of its jumbo frames.
+const ETHERNET: u32 = 1500;
+const JUMBO: u32 = 9000;
 /// A FIN that comes again sooner is a copy by the path or the capture, not one that the sender sent again.
 const FIN_COPY_NS: i64 = 10_000_000;
 
@@ -97,13 +100,25 @@ impl EarlyAcks {
     }
 }
 
-/// SMSS guessed from the length of a segment, for connections whose SYNs are not in the capture.
-pub fn smss_of(payload: u32) -> u32 {
-    let multiple = COMMON_SMSS
-        .iter()
-        .copied()
-        .find(|&m| payload > m && payload.is_multiple_of(m));
-    multiple.unwrap_or(payload.max(DEFAULT_SMSS))
+/// SMSS guessed from the length of a segment, for connections whose SYNs are not in the capture. What a frame of Ethernet
+/// holds is taken as it is, and so is what stays within a host. More is a super-segment of the network card: a multiple of
+/// the SMSS if it is full, and else its length says nothing.
+pub fn smss_of(segment: &Segment) -> u32 {
+    let payload = segment.payload;
+    let full = |&m: &u32| payload > m && payload.is_multiple_of(m);
+    if let Some(multiple) = COMMON_SMSS.into_iter().find(full) {
+        return multiple;
+    }
+    let (v6, stamped) = (
+        !segment.src.starts_with(&V4_MAPPED),
+        segment.options.timestamps.is_some(),
+    );
+    let headers = if v6 { 60 } else { 40 } + if stamped { 12 } else { 0 };
+    if payload + headers <= ETHERNET || payload + headers == JUMBO || segment.src == segment.dst {
+        payload.max(DEFAULT_SMSS)
+    } else {
+        ETHERNET - headers
+    }
 }
 
 impl Flow {
@@ -149,10 +164,10 @@ impl Flow {
             self.sender.send_new(&Arrivals::sent(&probed));
         }
         if !self.smss_known && segment.payload > self.sender.smss {
-            let guess = smss_of(segment.payload);
-            if !segment.payload.is_multiple_of(self.sender.smss) || self.sender.smss < DEFAULT_SMSS * 2 {
-                self.sender.catch_up();
-                self.sender.smss = guess.max(self.sender.smss);
+            let guess = smss_of(segment);
+            let other = !segment.payload.is_multiple_of(self.sender.smss) || self.sender.smss < DEFAULT_SMSS * 2;
+            if guess > self.sender.smss && other {
+                self.sender.count_by(guess);
             }
         }
         self.offload |= segment.payload > self.sender.smss;

@@ -223,6 +223,9 @@ pub struct Scoreboard {
     pub units: Ring<Unit>,
     /// Boxed, because most flows lose nothing.
     disturbed: Option<Box<Disturbed>>,
+    /// Size of a full segment, and how many more of these the pieces make up that units were cut into since that was asked.
+    smss: u32,
+    more: u32,
 }
 
 /// What a board needs on which units were cut, or sent again.
@@ -259,6 +262,24 @@ impl Disturbed {
 }
 
 impl Scoreboard {
+    pub fn new(smss: u32) -> Self {
+        Self {
+            smss,
+            ..Self::default()
+        }
+    }
+
+    pub fn count_by(&mut self, smss: u32) {
+        self.smss = smss;
+    }
+
+    /// Segments that what is outstanding counts more since this was asked: pieces that do not end where the sender's
+    /// segments do make up more of them than the whole.
+    #[inline]
+    pub fn take_more(&mut self) -> u32 {
+        std::mem::take(&mut self.more)
+    }
+
     /// No unit was cut or sent again.
     pub fn is_plain(&self) -> bool {
         self.disturbed.is_none()
@@ -319,7 +340,9 @@ impl Scoreboard {
         tail.length = (unit.right() - at) as u32;
         tail.left = at;
         tail.flags |= PIECE;
+        let whole = unit.segments(self.smss);
         unit.length -= tail.length;
+        self.more += unit.segments(self.smss) + tail.segments(self.smss) - whole;
         if tail.is_resent() {
             let left = unit.left;
             let again = &mut self.disturbed().again;

@@ -184,7 +184,7 @@ impl Sender {
             timestamps: false,
             one_way: false,
             least_resend_s: f64::INFINITY,
-            board: Scoreboard::default(),
+            board: Scoreboard::new(smss),
             una: start,
             nxt: start,
             order: 0,
@@ -218,10 +218,23 @@ impl Sender {
         }
     }
 
+    /// A full segment carries `smss` bytes, as is known now: what is outstanding is counted by that.
+    pub fn count_by(&mut self, smss: u32) {
+        self.catch_up();
+        self.smss = smss;
+        self.board.count_by(smss);
+        self.board.take_more();
+        let units = self.board.units.iter();
+        (self.outstanding, self.sacked) = units.fold((0, 0), |(all, sacked), unit| {
+            let count = unit.segments(smss);
+            (all + count, sacked + if unit.sacked_ns == 0 { 0 } else { count })
+        });
+    }
+
     /// Gives back what is held in reserve.
     pub fn shrink(&mut self) {
         if self.board.units.is_empty() {
-            self.board = Scoreboard::default();
+            self.board = Scoreboard::new(self.smss);
         }
     }
 

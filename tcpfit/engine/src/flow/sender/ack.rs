@@ -345,6 +345,7 @@ impl Sender {
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
         let mut below = self.board.below(ack.ack);
+        self.outstanding += self.board.take_more();
         let single = below == 1
             && self
                 .board

@@ -62,7 +62,9 @@ impl Sender {
     /// the first of the units was sent that was sent once.
     #[inline(never)]
     fn on_first_covered(&mut self, left: u64, right: u64, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
-        for n in self.board.cut(left, right) {
+        let covered = self.board.cut(left, right);
+        self.outstanding += self.board.take_more();
+        for n in covered {
             let unit = &mut self.board.units[n];
             unit.sacked_ns = ack.time_ns;
             self.sacked += unit.segments(self.smss);
