@@ -15,7 +15,6 @@
 //! come" is taken loosely. A resend that nobody could see (lost before the capture point, no usable IP identification)
 //! has no cause here.
 
-use crate::events::fate::least_ns;
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Transmission, Unit};
 use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
@@ -215,7 +214,7 @@ impl Sender {
                 return Reason::Unknown;
             }
             self.resend_event(sent, None, Reason::Unneeded, sink);
-            self.fates.unneeded(sent, self.smss, least_ns(self.rtt.min_s), sink);
+            self.fates.unneeded(sent, self.smss, self.rtt.floor().ns(), sink);
             return Reason::Unneeded;
         };
         let reason = self.label(&question);

@@ -16,14 +16,13 @@ use crate::events::ledger::Ledger;
 use crate::events::loss_event::{Loss, LossEvents};
 use crate::flow::rare::Blank;
 use crate::flow::rounds::Rounds;
+use crate::flow::rtt::Floor;
 use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission, KEPT};
 use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 use std::collections::VecDeque;
 
-/// Share of the least round trip that no answer undercuts; the rest allows for clock resolution.
-const LEAST_ROUND_TRIP: f64 = 0.998;
 /// Round trips to wait at the sender, after the last resend: without SACK for the answers to needless copies, with it for
 /// the DSACK that a late original brings.
 const WAIT_ANSWER: f64 = 2.0;
@@ -32,6 +31,8 @@ const WAIT_DSACK: f64 = 8.0;
 const WAIT_LATE_NS: i64 = 1_000_000_000;
 /// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.
 const PIECES: usize = 64;
+/// Times in seconds and in nanoseconds are the same to within this.
+const ROUNDING_NS: i64 = 1_000;
 /// Confidence of a fate that the capture shows.
 const SURE: f64 = 0.95;
 /// Confidence of a loss that only the sender's own resends say.
@@ -60,6 +61,24 @@ struct Waiting {
     head: bool,
     /// Stretch of resends it belongs to; it waits until that is over.
     stretch: u32,
+}
+
+impl Waiting {
+    /// The transmission that delivered it, and what says so. An answer that was too early for a resend when it came was not
+    /// if a round trip since was as short.
+    fn filled_by(&self, least_s: f64) -> (Option<usize>, Reason) {
+        let (Some(mut filler), Reason::TooEarly) = (self.filler, self.filler_reason) else {
+            return (self.filler, self.filler_reason);
+        };
+        let least_ns = (least_s * 1e9) as i64;
+        for (k, t) in self.unit.copies.iter().enumerate().skip(filler + 1) {
+            if t.seen() && self.delivered_ns - t.time_ns + ROUNDING_NS < least_ns {
+                return (Some(filler), Reason::TooEarly);
+            }
+            filler = if t.seen() { k } else { filler };
+        }
+        (Some(filler), Reason::Resent)
+    }
 }
 
 /// What a delivery showed at once.
@@ -115,6 +134,8 @@ pub struct Fates {
 pub struct Context {
     pub smss: u32,
     pub vantage: Vantage,
+    /// Least round trip so far.
+    pub least_s: f64,
     /// Smoothed round trip; of a flow without ACKs the least time to a resend.
     pub srtt_s: f64,
     pub sack: bool,
@@ -155,10 +176,10 @@ impl Fates {
 
     /// The receiver reports that [left, right) arrived twice (RFC 2883, 4).
     #[inline(never)]
-    pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, least_rtt_s: f64, board: &mut Scoreboard) {
+    pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, floor: Floor, board: &mut Scoreboard) {
         self.dsack_seen = true;
         // a resend of what had been acknowledged, if a round trip has passed since
-        let least_ns = least_ns(least_rtt_s);
+        let least_ns = floor.ns();
         let answered =
             |&(from, to, time_ns): &(u64, u64, i64)| from < right && left < to && ack.time_ns - time_ns >= least_ns;
         if let Some(n) = self.unneeded.iter().position(answered) {
@@ -238,9 +259,9 @@ impl Fates {
         head: bool,
         filler_of_head: u64,
         ack: &Ack,
-        least_rtt_s: f64,
+        floor: Floor,
     ) -> Delivered {
-        let least_ns = least_ns(least_rtt_s);
+        let least_ns = floor.ns();
         let held = unit.sacked_ns == 0 && filler_of_head != u64::MAX;
         let mut filler = 0;
         let mut reason = Reason::Resent;
@@ -443,6 +464,7 @@ impl Fates {
 
     fn verdict(&mut self, w: &Waiting, context: &Context, sink: &mut dyn Sink) {
         let unit = &w.unit;
+        let (filler, filler_reason) = w.filled_by(context.least_s);
         let count = segments(unit.right - unit.left, context.smss);
         if w.delivered && !unit.seen() {
             // acknowledged although no copy passed: it did, and the capture missed it
@@ -466,7 +488,7 @@ impl Fates {
             if w.dsacks > 0 || unit.discarded || (self.dsack_seen && w.delivered && context.sack) {
                 // each DSACK is one arrival beyond the first; the rest of the copies did not arrive
                 let arrived = 1 + w.dsacks as usize + usize::from(w.unit.discarded);
-                let by_time = w.filler.unwrap_or(usize::MAX);
+                let by_time = filler.unwrap_or(usize::MAX);
                 let mut to_lose = seen.saturating_sub(arrived).min(by_time);
                 for (k, t) in unit.copies.iter().enumerate() {
                     if t.seen() && to_lose > 0 {
@@ -474,11 +496,11 @@ impl Fates {
                         to_lose -= 1;
                     }
                 }
-            } else if let Some(filler) = w.filler {
+            } else if let Some(filler) = filler {
                 for slot in lost.iter_mut().take(filler) {
                     *slot = true;
                 }
-                confidence = if w.filler_reason == Reason::AckJump { 0.7 } else { 0.9 };
+                confidence = if filler_reason == Reason::AckJump { 0.7 } else { 0.9 };
             } else {
                 // never acknowledged: all but the last were given up by the sender
                 for slot in lost.iter_mut().take(n - 1) {
@@ -548,7 +570,7 @@ impl Fates {
                     (true, _) => Reason::Dsack,
                     (_, Vantage::Receiver) => Reason::SeenTwice,
                     _ if unit.discarded => Reason::Discarded,
-                    _ => w.filler_reason,
+                    _ => filler_reason,
                 };
                 original_arrived = (!lost[0]).then_some(reason);
                 self.spurious_event(
@@ -663,20 +685,12 @@ impl Fates {
     }
 }
 
-/// The time before which no answer can have come; 0 while it is not known.
-pub fn least_ns(least_rtt_s: f64) -> i64 {
-    if least_rtt_s.is_finite() {
-        (least_rtt_s * LEAST_ROUND_TRIP * 1e9) as i64
-    } else {
-        0
-    }
-}
-
 impl Sender {
     pub fn context(&self) -> Context {
         Context {
             smss: self.smss,
             vantage: self.vantage,
+            least_s: self.rtt.min_s,
             srtt_s: if !self.one_way {
                 self.rtt.srtt_s
             } else if self.least_resend_s.is_finite() {

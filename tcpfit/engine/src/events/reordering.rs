@@ -9,7 +9,6 @@
 //! (`fate`), it had been late. Seen so are the depth and the time; not seen are segments that were overtaken between two
 //! ACKs, and without SACK those behind the first of a hole that were not sent again.
 
-use crate::events::fate::least_ns;
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Unit};
 use crate::flow::sender::{Ack, Sender};
@@ -271,7 +270,7 @@ impl Sender {
     fn duplicates_above(&self, unit: &Unit, again: Option<Reason>, ack: &Ack) -> Option<(u32, i64, f64)> {
         let head = unit.left == self.una;
         let above = self.duplicate_acks.max(self.unexplained_acks);
-        if above == 0 || unit.time_ns + least_ns(self.rtt.min_s) > self.duplicates.held_ns {
+        if above == 0 || unit.time_ns + self.rtt.floor().ns() > self.duplicates.held_ns {
             return None;
         }
         let Some(again) = again else {

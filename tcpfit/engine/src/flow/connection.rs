@@ -511,7 +511,9 @@ impl Connection {
         sender.way_unknown = vantage == Vantage::Receiver && !timestamps && position.halves_s[end].is_none();
         sender.timestamps = timestamps;
         sender.one_way = !self.ends[1 - end].seen;
-        if let Some(rtt_s) = position.round_trip_s() {
+        // the near half is what the sender's own host took to answer, and data do not wait for that
+        let far_s = position.halves_s[1 - end].filter(|_| vantage == Vantage::Sender);
+        if let Some(rtt_s) = far_s.or(position.round_trip_s()) {
             sender.rtt.seed(rtt_s);
         }
         sender.marks.feedback = self.feedback();

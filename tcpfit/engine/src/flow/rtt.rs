@@ -12,6 +12,12 @@ const BIN_FLOOR_S: f64 = 1e-6;
 const FEW: usize = 8;
 /// Initial timer before the first sample (RFC 6298, 2.1).
 const INITIAL_RTO_S: f64 = 1.0;
+/// Share of the least round trip that no answer undercuts for the clock's sake.
+const CLOCK: f64 = 0.002;
+/// Share that an answer may undercut it where no sample lies near it; with more of them it falls as one over them.
+const OPEN: f64 = 0.15;
+/// Samples are near the least one up to so much of it; two bins are as wide on average.
+const NEAR: f64 = 1.05;
 /// Lower bound of the variance term where the host has not shown another one.
 const VARIANCE_FLOOR_S: f64 = 0.2;
 
@@ -33,6 +39,27 @@ pub struct Rtt {
     rfc_variance_s: f64,
     /// The variance is looked at again when this sequence number is acknowledged.
     round_end: u64,
+}
+
+/// The path's least round trip as far as samples show it.
+#[derive(Clone, Copy, Debug)]
+pub struct Floor {
+    pub min_s: f64,
+    /// Samples within some 5 % above it.
+    near: u32,
+}
+
+impl Floor {
+    /// The time before which no answer can have come; 0 while it is not known. The least of n samples lies above the path's
+    /// own round trip by about one over how dense they are there: by little where many are alike, by more where they vary.
+    pub fn ns(self) -> i64 {
+        if self.min_s.is_finite() {
+            let open = CLOCK.max(OPEN / f64::from(self.near + 1));
+            (self.min_s * (1.0 - open) * 1e9) as i64
+        } else {
+            0
+        }
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -178,6 +205,22 @@ impl Rtt {
     pub fn least(&mut self, rtt_s: f64) {
         if rtt_s > 0.0 && rtt_s < self.min_s {
             self.min_s = rtt_s;
+        }
+    }
+
+    /// What is known of the path's own round trip, below which no answer comes.
+    #[inline]
+    pub fn floor(&self) -> Floor {
+        let near = match &self.kept {
+            Kept::Many(histogram) => histogram.counts.iter().take(2).sum(),
+            Kept::Few(few) => {
+                let samples = few.iter().take(self.samples as usize);
+                samples.filter(|&&sample| sample <= self.min_s * NEAR).count() as u32
+            }
+        };
+        Floor {
+            min_s: self.min_s,
+            near,
         }
     }
 

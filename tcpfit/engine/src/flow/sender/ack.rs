@@ -2,7 +2,7 @@
 
 use super::{Sender, LOOKED_AT};
 use crate::events::cause::DUPTHRESH;
-use crate::events::fate::{least_ns, Fates};
+use crate::events::fate::Fates;
 use crate::events::marks::{Echo, State};
 use crate::flow::ack_delay::Told;
 use crate::flow::scoreboard::Unit;
@@ -204,7 +204,7 @@ impl Sender {
         let Some(echo) = ack.tsecr.filter(|_| self.timestamps) else {
             return;
         };
-        let latest_ns = ack.time_ns - least_ns(self.rtt.min_s);
+        let latest_ns = ack.time_ns - self.rtt.floor().ns();
         let late = |u: &Unit| u.sacked_ns == 0 && !u.is_discarded() && u.first_seen() && before(u.tsval, echo);
         let units = &mut self.board.units;
         let mut old = units.iter().take_while(|u| u.time_ns <= latest_ns).take(LOOKED_AT);
@@ -392,8 +392,13 @@ impl Sender {
                 taken.resent |= unit.is_resent();
                 let history = self.board.history(unit);
                 if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
-                    if let Some(t) = history.copies.iter().rfind(|t| t.seen() && t.tsval == echo) {
+                    let mut echoed = history.copies.iter().rev().filter(|t| t.seen() && t.tsval == echo);
+                    if let Some(t) = echoed.next() {
                         taken.echoed = Some(t.time_ns);
+                        // no other copy can have brought the answer: it bounds the path's round trip for what comes next
+                        if head && self.vantage == Vantage::Sender && unit.sacked_ns == 0 && echoed.next().is_none() {
+                            self.rtt.least((ack.time_ns - t.time_ns) as f64 / 1e9);
+                        }
                     }
                 }
                 let delivered_ns = if unit.sacked_ns != 0 {
@@ -404,7 +409,7 @@ impl Sender {
                 let before = if held > 0 && !head { filler } else { u64::MAX };
                 let this = self
                     .fates
-                    .on_delivered(history, delivered_ns, head, before, ack, self.rtt.min_s);
+                    .on_delivered(history, delivered_ns, head, before, ack, self.rtt.floor());
                 if let Some(order) = this.order {
                     self.delivered_order = self.delivered_order.max(order);
                     if head {
@@ -416,7 +421,7 @@ impl Sender {
                 }
             }
             // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
-            let least_ns = least_ns(self.rtt.min_s);
+            let least_ns = self.rtt.floor().ns();
             if !head && unit.time_ns + least_ns <= self.duplicates.held_ns {
                 held = held.saturating_sub(count);
             }

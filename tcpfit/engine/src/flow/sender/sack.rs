@@ -1,6 +1,7 @@
 //! What SACK blocks say (RFC 2018): which of the data above the left edge have come.
 
 use super::{Ack, Sender};
+use crate::rows::Vantage;
 
 /// SACK blocks, and how many there are.
 pub(super) type Blocks = ([(u64, u64); 4], u8);
@@ -33,7 +34,7 @@ impl Sender {
                 continue; // it answers a keep-alive of a byte
             }
             if i == 0 && (right <= ack.ack || inside()) {
-                self.fates.on_dsack(left, right, ack, self.rtt.min_s, &mut self.board);
+                self.fates.on_dsack(left, right, ack, self.rtt.floor(), &mut self.board);
                 continue;
             }
             // a FIN has a number too (RFC 9293, 3.4)
@@ -54,6 +55,9 @@ impl Sender {
         self.covered = Some(covered);
         if let Some(sent_ns) = first_sample.filter(|_| ack.ack <= self.una) {
             let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
+            if self.vantage == Vantage::Sender {
+                self.rtt.least(rtt_s);
+            }
             self.rtt.smooth(rtt_s, self.una, self.nxt);
         }
     }
