@@ -49,6 +49,9 @@ const ONE_WAY_ROUND_TRIPS: f64 = 1.5;
 const UNKNOWN_ROUND_TRIP_S: f64 = 0.6;
 /// A timer is doubled to 64 times its length at most (Padhye et al. 1998, section II-B; Linux: 120 s).
 const MOST_DOUBLINGS: u32 = 6;
+/// A probe of a single segment waits this much for a delayed ACK (RFC 8985, 7.2: WCDelAckT), and may come so much later.
+const PROBE_DELAYED_ACK_S: f64 = 0.2;
+const PROBE_MARGIN: f64 = 1.25;
 /// Duplicate ACKs, or SACKed segments above, that trigger a fast retransmit (RFC 5681, 3.2).
 pub const DUPTHRESH: u32 = 3;
 
@@ -329,7 +332,10 @@ impl Sender {
         // RFC 8985, 7: a probe repeats the last segment; without SACK no stack sends one
         let can_probe =
             (self.sack || self.begun_before) && q.tail && q.copies == 1 && self.episodes.probe_una != self.una;
-        if can_probe && !q.clocked && q.silence_s >= (2.0 * self.rtt.srtt_s).min(self.rtt.rto_s()) * TIMER_SHARE {
+        // what is the head too may have been sent by either timer
+        let due = q.silence_s >= (2.0 * self.rtt.srtt_s).min(self.rtt.rto_s()) * TIMER_SHARE
+            && !(q.head && q.silence_s > self.longest_probe_s());
+        if can_probe && !q.clocked && due {
             return Reason::Tlp;
         }
         if q.head && timer {
@@ -374,6 +380,13 @@ impl Sender {
         self.rtt.srtt_s > 0.0
             && q.timer_s >= at_least(SHORT_TIMER_ROUND_TRIPS)
             && q.silence_s >= at_least(SILENT_ROUND_TRIPS)
+    }
+
+    /// A probe of a single segment waits for a delayed ACK besides two round trips, but no longer than the timer that it
+    /// comes before (RFC 8985, 7.2).
+    fn longest_probe_s(&self) -> f64 {
+        let probe_s = 2.0 * self.rtt.srtt_s + PROBE_DELAYED_ACK_S;
+        PROBE_MARGIN * probe_s.max(self.rtt.rto_s())
     }
 
     /// RACK waits a quarter of a round trip for late segments, and after resends that were not needed longer, up to a round
