@@ -156,7 +156,7 @@ FLOWS = (
     Column(
         "vantage_fraction", F64, "", "share of the round trip between the capture point and the sender; null if unknown"
     ),
-    Column("handshake_rtt_s", F64, "s", "SYN to SYN-ACK to ACK, both halves; null if not seen whole"),
+    Column("handshake_rtt_s", F64, "s", "SYN to SYN-ACK to ACK, both halves; null if not seen whole, or if nothing says which of two was answered"),
     Column(
         "mss_bytes", U32, "bytes", "SMSS from the MSS options less the timestamp option; null if no handshake was seen"
     ),

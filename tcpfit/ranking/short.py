@@ -77,7 +77,7 @@ TRANSFERS = (
     Column("flow", U32, "", "number of the flow"),
     Column("segments", F64, "segments", "size of the transfer"),
     Column("time_s", F64, "s", "first data segment to the ACK of the last one, as the sender saw it"),
-    Column("handshake_s", F64, "s", "SYN to SYN-ACK to ACK, not in `time_s`; null if not seen whole"),
+    Column("handshake_s", F64, "s", "SYN to SYN-ACK to ACK, not in `time_s`; null where `handshake_rtt_s` is"),
     Column("losses", F64, "segments", "segments lost, first transmissions and repeats"),
     Column("rtt", F64, "s", "mean round-trip time of the flow, of its handshake where it has no other"),
     Column("rto", F64, "s", "first timeout of a series"),

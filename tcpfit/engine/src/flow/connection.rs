@@ -17,7 +17,7 @@ use crate::flow::window_scale::WindowScale;
 use crate::prefetch::prefetch;
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Segment};
-use handshake::Syn;
+use handshake::{Half, Syn};
 
 mod handshake;
 mod row;
@@ -75,6 +75,8 @@ struct End {
     syn_frame: u64,
     /// The SYN before that: its timestamp and its time.
     earlier_syn: Option<(u32, i64)>,
+    /// What its first SYN-ACK took.
+    answered: Option<Half>,
     /// SYNs, or SYN-ACKs, that were sent; copies by the path do not count.
     syns: u32,
     /// SYNs that the timer sent again, how long it ran, and the frame of the one before.
@@ -394,14 +396,7 @@ impl Connection {
     fn find_position(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) -> bool {
         if let (Some(client), true) = (self.client, self.synack_seen) {
             if end == client && !segment.has(flags::SYN) {
-                let server_s = (self.ends[1 - client].syn_ns - self.ends[client].syn_ns) as f64 / 1e9;
-                let client_s = (segment.time_ns - self.ends[1 - client].syn_ns) as f64 / 1e9;
-                let halves = if client == 0 {
-                    (client_s, server_s)
-                } else {
-                    (server_s, client_s)
-                };
-                self.position = Some(Position::from_halves(halves.0, halves.1));
+                self.position = Some(self.handshake_position(client, segment));
                 // data that came with the SYN (RFC 7413) wait for the place too
                 self.release(numbers, sink);
                 return true;

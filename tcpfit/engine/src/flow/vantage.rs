@@ -31,6 +31,8 @@ pub struct Position {
     pub confidence: f64,
     /// The end at the capture point, where only that is known.
     pub local: Option<usize>,
+    /// A half may be longer: what was answered had been sent twice.
+    pub doubtful: bool,
 }
 
 impl Position {
@@ -38,6 +40,7 @@ impl Position {
         halves_s: [None, None],
         confidence: 0.0,
         local: None,
+        doubtful: false,
     };
 
     pub fn from_halves(first: f64, second: f64) -> Self {
@@ -53,15 +56,24 @@ impl Position {
         Self {
             halves_s: [Some(first.max(0.0)), Some(second.max(0.0))],
             confidence,
-            local: None,
+            ..Self::UNKNOWN
+        }
+    }
+
+    /// The halves are the shortest that there can have been: likely ones, but no round trip (Karn).
+    pub fn in_doubt(self) -> Self {
+        Self {
+            confidence: self.confidence.min(0.8),
+            doubtful: true,
+            ..self
         }
     }
 
     pub fn at(end: usize, confidence: f64) -> Self {
         Self {
-            halves_s: [None, None],
             confidence,
             local: Some(end),
+            ..Self::UNKNOWN
         }
     }
 
@@ -103,6 +115,9 @@ impl Position {
     }
 
     pub fn round_trip_s(&self) -> Option<f64> {
+        if self.doubtful {
+            return None;
+        }
         Some(self.halves_s[0]? + self.halves_s[1]?)
     }
 }

@@ -3,6 +3,7 @@
 use super::{Connection, End};
 use crate::events::marks;
 use crate::flow::sequence::Unwrap;
+use crate::flow::vantage::Position;
 use crate::flow::window_scale;
 use crate::rows::{EventRow, Feedback, Kind, Phase, Reason, Sink};
 use crate::segment::{flags, Segment};
@@ -21,13 +22,61 @@ pub(super) struct Syn {
     pub(super) ace: u8,
     /// It came again sooner than the timer could send it.
     pub(super) copied: bool,
+    /// It was sent before.
+    again: bool,
     pub(super) incomplete: bool,
     pub(super) tsval: Option<u32>,
     /// It had data (RFC 7413).
     pub(super) data: bool,
 }
 
+/// Time from a SYN to its SYN-ACK, or from a SYN-ACK to the client's next packet.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Half {
+    time_ns: i64,
+    /// It is known which copy was answered (Karn); otherwise this is the shortest that it can be.
+    sure: bool,
+}
+
+impl End {
+    /// What it took to answer the end's SYN, or SYN-ACK. Of two the answer echoes the timestamp of one (RFC 7323, 3.2).
+    fn half(&self, answer: &Segment) -> Half {
+        let since = |sent_ns: i64, sure: bool| Half {
+            time_ns: answer.time_ns - sent_ns,
+            sure,
+        };
+        let syn = self.syn.unwrap_or_default();
+        let echo = answer.options.timestamps.map(|(_, tsecr)| tsecr);
+        match (echo, self.earlier_syn) {
+            _ if !syn.again => since(self.syn_ns, true),
+            (Some(echo), Some((earlier, _))) if Some(echo) == syn.tsval => since(self.syn_ns, echo != earlier),
+            // a client that has answered the first of two SYN-ACKs goes on to echo that one: it does not take the second
+            // (RFC 5961, 4.2), and its ACK may have been lost
+            (Some(echo), Some((earlier, sent_ns))) if echo == earlier && answer.has(flags::SYN) => since(sent_ns, true),
+            _ => since(self.syn_ns, false),
+        }
+    }
+}
+
 impl Connection {
+    /// Where the capture was taken, by the handshake that ends with `segment` of the client. A SYN-ACK that the timer sends
+    /// again says nothing of the way to the server: that is in the first.
+    pub(super) fn handshake_position(&self, client: usize, segment: &Segment) -> Position {
+        let server = &self.ends[1 - client];
+        let mut halves = [server.half(segment), server.answered.unwrap_or_default()];
+        let sure = halves.iter().all(|half| half.sure);
+        if client == 1 {
+            halves.reverse();
+        }
+        let [first_s, second_s] = halves.map(|half| half.time_ns as f64 / 1e9);
+        let position = Position::from_halves(first_s, second_s);
+        if sure {
+            position
+        } else {
+            position.in_doubt()
+        }
+    }
+
     /// SACK says of each ACK why it was sent: two that look the same are one.
     pub(super) fn uses_sack(&self) -> bool {
         let permits = |end: &End| end.syn.is_some_and(|syn| syn.sack_permitted);
@@ -56,6 +105,7 @@ impl Connection {
             sack_permitted: o.sack_permitted,
             ace: marks::ace(segment.flags),
             copied: known.is_some_and(|syn| syn.copied && again),
+            again,
             incomplete: o.incomplete,
             tsval: o.timestamps.map(|(tsval, _)| tsval),
             data: segment.payload > 0,
@@ -63,12 +113,9 @@ impl Connection {
         let stamped = known.and_then(|syn| syn.tsval).filter(|_| again);
         self.ends[end].earlier_syn = stamped.map(|tsval| (tsval, self.ends[end].syn_ns));
         self.ends[end].syn_ns = segment.time_ns;
-        // an answer to the first of two SYNs echoes that one's timestamp (RFC 7323, 3.2)
-        let answered = self.ends[1 - end].earlier_syn.filter(|_| answer);
-        if let (Some((tsval, time_ns)), Some((_, echo))) = (answered, o.timestamps) {
-            if echo == tsval {
-                self.ends[1 - end].syn_ns = time_ns;
-            }
+        if answer && (!again || self.ends[end].answered.is_none()) {
+            let asker = &self.ends[1 - end];
+            self.ends[end].answered = asker.syn.map(|_| asker.half(segment));
         }
         // a SYN asked for it, one that came since the last answer or one of several before; a reset has answered it
         let (own, peer) = (&self.ends[end], &self.ends[1 - end]);
