@@ -87,14 +87,16 @@ impl Connection {
     pub(super) fn on_syn(&mut self, end: usize, segment: &Segment) {
         let answer = segment.has(flags::ACK);
         let known = self.ends[end].syn;
-        let again = known.is_some() && self.ends[end].unwrap.is_some_and(|u| u.isn() == segment.seq);
+        let same_number = known.is_some() && self.ends[end].unwrap.is_some_and(|u| u.isn() == segment.seq);
+        // where both ends open at once each sends a SYN-ACK after its SYN (RFC 9293, 3.5)
+        let again = same_number && self.ends[end].acknowledged.is_some() == answer;
         let since_s = (segment.time_ns - self.ends[end].syn_ns) as f64 / 1e9;
         if let Some(syn) = self.ends[end].syn.as_mut().filter(|_| again && since_s < SYN_TIMER_S) {
             syn.copied = true;
             self.ends.iter_mut().for_each(|end| end.last.doubled = true);
             return;
         }
-        if !again {
+        if !same_number {
             // also a second SYN-ACK with another number: the later one counts
             self.ends[end].unwrap = Some(Unwrap::new(segment.seq));
         }
