@@ -179,3 +179,29 @@ def test_connections_that_are_over_are_not_counted_as_open(tmp_path: Path) -> No
     found = analysis.analyze(path, max_flows=1)
     assert [5_000] * 5 == found.flows["unique_bytes"].to_list()
     assert [] == found.capture["warnings"]
+
+
+def one_way(seconds: float, seq: int, window: int) -> Packet:
+    return at(seconds, tcp("10.9.0.1", "10.9.0.2", 2222, 3333, seq, 7000, ACK | PSH, 100, window=window))
+
+
+def test_a_closed_window_is_of_its_own_connection(tmp_path: Path) -> None:
+    """The other connection has one direction only; of the other one nothing is ever acknowledged, so it is no flow."""
+    closed = [one_way(1.0, 1000, 0), one_way(1.1, 1100, 0), one_way(3.0, 1200, 500), one_way(3.1, 1300, 500)]
+    found = read(tmp_path / "a.pcap", plain(segments=5) + closed)
+    assert [5, 4] == found.flows["data_segments"].to_list()
+    assert found.events.filter(kind="zero_window").is_empty()
+
+
+def test_a_closed_window_lies_at_the_ack_that_closed_it(tmp_path: Path) -> None:
+    packets = [
+        at(0.0, out(1001)),
+        at(0.0001, out(2001)),
+        at(0.0201, back(2001, window=500)),
+        at(0.0202, back(3001, window=0)),
+        at(5.0, back(3001, window=500)),
+        at(5.0001, out(3001)),
+        at(5.0201, back(4001, window=500)),
+    ]
+    closed = read(tmp_path / "a.pcap", packets).events.filter(kind="zero_window")
+    assert [(4, 5, 2001, 2001)] == closed.select("frame", "cause_frame", "left", "right").rows()

@@ -153,6 +153,11 @@ impl AckDelay {
         }
     }
 
+    /// Highest number of an ACK so far.
+    pub fn newest(&self) -> u64 {
+        self.edge.at
+    }
+
     /// Lets an ACK go its way; gives the oldest where more are under way than is followed.
     pub fn push(&mut self, ack: Ack, tsval: Option<u32>) -> Option<Ack> {
         if ack.ack > self.edge.at {

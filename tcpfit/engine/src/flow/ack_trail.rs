@@ -14,10 +14,12 @@
 
 use crate::events::cause::DUPTHRESH;
 use crate::events::loss_event::{Loss, LossEvents};
+use crate::flow::rare::Blank;
 use crate::flow::scoreboard::segments;
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::stamp_clock::StampClock;
-use crate::rows::{EventRow, FlowRow, Kind, Phase, Reason, Sink, Vantage};
+use crate::flow::zero_windows::ZeroWindows;
+use crate::rows::{EventRow, FlowRow, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Segment};
 use std::collections::VecDeque;
 
@@ -113,8 +115,7 @@ pub struct AckTrail {
     /// ACKs whose advance is a multiple of each of the common sizes, and all that moved the edge by one at least.
     multiples: [u32; 6],
     advances: u32,
-    zero_window: Option<(i64, u64)>,
-    zero_windows: u64,
+    pub windows: ZeroWindows,
     acks: u64,
     duplicate_acks: u64,
     duplicates: u64,
@@ -146,8 +147,7 @@ impl AckTrail {
             run: 0,
             multiples: [0; 6],
             advances: 0,
-            zero_window: None,
-            zero_windows: 0,
+            windows: ZeroWindows::BLANK.clone(),
             acks: 0,
             duplicate_acks: 0,
             duplicates: 0,
@@ -176,7 +176,7 @@ impl AckTrail {
         if self.first_ns == 0 {
             self.first_ns = segment.time_ns;
         }
-        self.on_window(segment, sink);
+        self.on_window(at, segment, sink);
         if at > self.una {
             let in_order = self.holes.is_empty() && self.run == 0;
             self.advance(at, segment, echo);
@@ -354,42 +354,27 @@ impl AckTrail {
         }
     }
 
-    fn on_window(&mut self, segment: &Segment, sink: &mut dyn Sink) {
-        match (segment.window, self.zero_window) {
-            (0, None) => {
-                self.zero_window = Some((segment.time_ns, segment.frame));
-                self.zero_windows += 1;
-            }
-            (1.., Some(_)) => self.end_zero_window(segment.time_ns, Some(segment.frame), sink),
-            _ => {}
-        }
-    }
-
-    fn end_zero_window(&mut self, time_ns: i64, frame: Option<u64>, sink: &mut dyn Sink) {
-        let Some((start_ns, start_frame)) = self.zero_window.take() else {
+    /// The window of an ACK up to `at`, unless a newer one has overtaken it (RFC 9293, 3.10.7.4).
+    fn on_window(&mut self, at: u64, segment: &Segment, sink: &mut dyn Sink) {
+        if at < self.una || segment.window > 0 && !self.windows.is_closed() {
             return;
-        };
-        sink.event(EventRow {
-            flow: self.flow.unwrap_or(0),
-            time_ns: start_ns,
-            kind: Kind::ZeroWindow,
-            reason: Reason::Advertised,
-            left: offset(self.una),
-            right: offset(self.una),
-            frame: start_frame.into(),
-            cause_frame: frame.into(),
-            segments: 0,
+        }
+        let state = EventRow {
+            left: offset(at),
+            right: offset(at),
             flight: f64::NAN,
             phase: Phase::Open,
-            confidence: 1.0,
-            value: ((time_ns - start_ns) as f64 / 1e9).into(),
             ..EventRow::NONE
-        });
+        };
+        self.windows.on_ack(segment, state);
+        if let Some(flow) = self.flow {
+            self.windows.give_out(flow, sink);
+        }
     }
 
     /// Gives out the losses and what is known of the flow; the connection adds who the ends are.
     pub fn finish(mut self, flow: u32, sink: &mut dyn Sink) -> FlowRow {
-        self.end_zero_window(self.last_ns, None, sink);
+        self.windows.finish(flow, self.last_ns, sink);
         let smss = self.smss();
         self.filled.sort_by_key(|f| (f.hole.time_ns, f.hole.left));
         // a hole stays open for a round trip at least when a resend fills it
@@ -437,7 +422,7 @@ impl AckTrail {
             spurious_retransmissions: self.duplicates,
             loss_events: events.count,
             reordered_segments: self.late,
-            zero_window_episodes: self.zero_windows,
+            zero_window_episodes: self.windows.zero_count,
             acks: self.acks,
             duplicate_acks: self.duplicate_acks,
             vantage: Vantage::Unknown,

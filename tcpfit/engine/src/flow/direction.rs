@@ -3,10 +3,11 @@
 use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::arrivals::{Arrivals, Passing};
-use crate::flow::rare::{Blank, Rare};
+use crate::flow::rare::Rare;
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::window_scale::WindowScale;
+use crate::flow::zero_windows::ZeroWindows;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Segment, V4_MAPPED};
 
@@ -47,31 +48,6 @@ pub struct Flow {
     pub early: Option<Box<EarlyAcks>>,
     /// The last probe of a byte.
     pub probed: Option<Box<Passing>>,
-}
-
-/// The receiver's window was closed.
-#[derive(Clone, Debug)]
-pub struct ZeroWindows {
-    /// When the ACK passed that closed it, and its frame, while it is closed.
-    closed: Option<(i64, u64)>,
-    /// Last ACK that said so.
-    last_ns: i64,
-    /// When it opened again, as seen at the capture point.
-    opened_ns: i64,
-    pub zero_count: u64,
-}
-
-impl Blank for ZeroWindows {
-    const BLANK: &'static Self = &Self {
-        closed: None,
-        last_ns: i64::MIN / 2,
-        opened_ns: i64::MIN / 2,
-        zero_count: 0,
-    };
-
-    fn new(_flow: u32) -> Self {
-        Self::BLANK.clone()
-    }
 }
 
 /// ACKs that passed before the data they acknowledge: the directions have different clocks, or one is out of order.
@@ -258,7 +234,7 @@ impl Flow {
 
     /// For the sender the window is closed until the update has come to it.
     pub fn window_closed(&self, time_ns: i64) -> bool {
-        self.windows.closed.is_some() || time_ns < self.windows.opened_ns.saturating_add(self.acks.way_ns)
+        self.windows.is_closed() || time_ns < self.windows.opened_ns.saturating_add(self.acks.way_ns)
     }
 
     /// The same without data, as Linux does it: only the number, one below the next, calls for an answer.
@@ -301,7 +277,7 @@ impl Flow {
         let near = self.sender.vantage == Vantage::Sender && self.scale.is_none();
         let moves = self.sender.una < at && at <= self.sender.nxt;
         let says = segment.options.sack_len > 0 || self.sender.marks.listens(marks::ace(segment.flags));
-        let closed = segment.window == 0 || self.windows.get().is_some_and(|windows| windows.closed.is_some());
+        let closed = segment.window == 0 || self.windows.get().is_some_and(ZeroWindows::is_closed);
         if near && moves && !says && !closed {
             self.last_ns = segment.time_ns;
             let whole = || Self::ack(at, segment, scale);
@@ -359,9 +335,9 @@ impl Flow {
         if acknowledged > self.sender.una {
             self.last_ns = segment.time_ns;
         }
-        self.on_window(segment, sink);
         if self.sender.vantage == Vantage::Sender {
             self.sender.on_ack(&ack, sink);
+            self.on_window(acknowledged, segment, sink);
             return;
         }
         if self.sender.marks.listens(ack.ace) {
@@ -375,45 +351,25 @@ impl Flow {
         if let Some(oldest) = oldest {
             self.sender.on_late_ack(&oldest, sink);
         }
+        self.on_window(acknowledged, segment, sink);
     }
 
-    pub fn on_window(&mut self, segment: &Segment, sink: &mut dyn Sink) {
-        if segment.window == 0 {
-            self.windows.last_ns = segment.time_ns;
-        }
-        match (segment.window, self.windows.closed) {
-            (0, None) => {
-                self.windows.closed = Some((segment.time_ns, segment.frame));
-                self.windows.zero_count += 1;
-            }
-            (1.., Some(_)) => {
-                self.windows.opened_ns = segment.time_ns;
-                self.end_zero_window(segment.time_ns, Some(segment.frame), sink);
-            }
-            _ => {}
-        }
-    }
-
-    pub fn end_zero_window(&mut self, time_ns: i64, frame: Option<u64>, sink: &mut dyn Sink) {
-        let Some((start_ns, start_frame)) = self.windows.changed().and_then(|windows| windows.closed.take()) else {
+    /// The window of an ACK up to `at`, unless a newer one has overtaken it (RFC 9293, 3.10.7.4).
+    fn on_window(&mut self, at: u64, segment: &Segment, sink: &mut dyn Sink) {
+        let closed = self.windows.get().is_some_and(ZeroWindows::is_closed);
+        let overtaken = at < self.sender.una.max(self.acks.newest());
+        if segment.window > 0 && !closed || overtaken {
             return;
-        };
-        sink.event(EventRow {
-            flow: self.sender.flow,
-            time_ns: start_ns,
-            kind: Kind::ZeroWindow,
-            reason: Reason::Advertised,
-            left: offset(self.sender.una),
+        }
+        let state = EventRow {
+            left: offset(at),
             right: offset(self.sender.nxt),
-            frame: start_frame.into(),
-            cause_frame: frame.into(),
-            segments: 0,
             flight: self.sender.flight(),
             phase: self.sender.phase,
-            confidence: 1.0,
-            value: ((time_ns - start_ns) as f64 / 1e9).into(),
             ..EventRow::NONE
-        });
+        };
+        self.windows.on_ack(segment, state);
+        self.windows.give_out(self.sender.flow, sink);
     }
 
     /// Hands the sender the ACKs that had reached it before it sent what passes now.
@@ -476,7 +432,9 @@ impl Flow {
                 self.sender.on_late_ack(&ack, sink);
             }
         }
-        self.end_zero_window(self.last_ns.max(self.windows.last_ns), None, sink);
+        if let Some(windows) = self.windows.changed() {
+            windows.finish(self.sender.flow, self.last_ns, sink);
+        }
         self.sender.finish(sink);
     }
 }

@@ -29,5 +29,6 @@ pub mod stamp_clock;
 pub mod table;
 pub mod vantage;
 pub mod window_scale;
+pub mod zero_windows;
 
 pub use table::{Settings, Tracker, MAX_FLOWS};
