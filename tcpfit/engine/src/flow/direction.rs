@@ -138,6 +138,7 @@ impl Flow {
         if let Some(probed) = probed.filter(|probed| (probed.left, probed.right) == (self.sender.nxt, left)) {
             // the sender goes on behind the byte: it was taken (RFC 9293, 3.8.6.1)
             self.sender.send_new(&Arrivals::sent(&probed));
+            self.take_acknowledged(probed.left, probed.right, passing.time_ns, sink);
         }
         if !self.smss_known && segment.payload > self.sender.smss {
             let guess = smss_of(segment);
@@ -163,8 +164,18 @@ impl Flow {
         let marked = segment.ecn == marks::CE || segment.has(flags::CWR);
         let before = if marked { self.arrivals.counted() } else { (0, 0) };
         self.arrivals.on_data(left, segment, &mut self.sender, sink);
+        self.take_acknowledged(left, passing.right, segment.time_ns, sink);
         if marked {
             self.on_marked(passing, segment, before, sink);
+        }
+    }
+
+    /// Data whose ACK has passed before them are not outstanding, and show no round trip.
+    fn take_acknowledged(&mut self, left: u64, right: u64, time_ns: i64, sink: &mut dyn Sink) {
+        let acknowledged = self.early.as_ref().is_some_and(|early| right <= early.at);
+        // older data that wait for an ACK on its way are that one's
+        if acknowledged && left == self.sender.una && right == self.sender.nxt {
+            self.sender.on_early_ack(time_ns, sink);
         }
     }
 

@@ -222,6 +222,29 @@ impl Sender {
         }
     }
 
+    /// All that is outstanding was acknowledged before it passed: nothing shows when that reached the sender.
+    #[inline(never)]
+    pub fn on_early_ack(&mut self, time_ns: i64, sink: &mut dyn Sink) {
+        let (at, window) = (self.nxt, self.window);
+        let ack = Ack {
+            time_ns,
+            frame: 0,
+            ack: at,
+            window,
+            field: self.window_field,
+            tsecr: None,
+            pure: true,
+            sack: [(0, 0); 4],
+            sack_len: 0,
+            ace: 0,
+            told: None,
+        };
+        self.tick(time_ns);
+        let way_unknown = std::mem::replace(&mut self.way_unknown, true);
+        self.advance(time_ns, at, window, self.heard, || ack, sink);
+        self.way_unknown = way_unknown;
+    }
+
     /// The left edge moves to `at`.
     #[inline(always)]
     fn advance(
