@@ -7,15 +7,16 @@ use crate::flow::attempts::Attempts;
 use crate::flow::direction::{smss_of, Flow};
 use crate::flow::listing::Listing;
 use crate::flow::mirror::{self, Mirror};
-use crate::flow::rare::Rare;
+use crate::flow::rare::{Blank, Rare};
 use crate::flow::sender::Sender;
-use crate::flow::sequence::Unwrap;
+use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::spare::Spare;
 use crate::flow::stamp_clock::StampClock;
 use crate::flow::vantage::{self, Position};
 use crate::flow::window_scale::WindowScale;
+use crate::flow::zero_windows::ZeroWindows;
 use crate::prefetch::prefetch;
-use crate::rows::{Sink, Vantage};
+use crate::rows::{EventRow, Sink, Vantage};
 use crate::segment::{flags, Segment};
 use handshake::{Half, Syn};
 
@@ -83,6 +84,8 @@ struct End {
     repeated_syns: Vec<(Segment, f64, u64)>,
     /// ACKs of the end's data, while no packet of the end is in the capture.
     trail: Option<Box<AckTrail>>,
+    /// Windows that were closed to the end before its first data.
+    early_windows: Option<Box<ZeroWindows>>,
     /// Identifications of the last two packets before the first data.
     early_ids: [Option<u16>; 2],
 }
@@ -477,6 +480,11 @@ impl Connection {
     fn begin_flow(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers, sink: &mut dyn Sink) {
         self.open_flow(end, segment, numbers);
         self.syn_expiries(end, sink);
+        if let Some(flow) = self.ends[end].direction.as_mut() {
+            if let Some(windows) = flow.windows.changed() {
+                windows.give_out(flow.sender.flow, sink);
+            }
+        }
     }
 
     fn open_flow(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers) {
@@ -498,8 +506,13 @@ impl Connection {
             Some(mss) => mss.saturating_sub(if timestamps { 12 } else { 0 }).max(1),
             None => smss_of(segment),
         };
-        let begun = self.ends[end].trail.take().and_then(|trail| trail.flow);
+        let trail = self.ends[end].trail.take();
+        let begun = trail.as_ref().and_then(|trail| trail.flow);
         let number = begun.unwrap_or_else(|| numbers.take());
+        let alone = trail
+            .map(|trail| trail.windows)
+            .filter(|windows| windows.zero_count > 0);
+        let windows = self.ends[end].early_windows.take().or(alone.map(Box::new));
         let mut sender = Sender::new(number, start, smss, vantage);
         sender.sack = self.uses_sack();
         sender.begun_before = own.zip(peer).is_none_or(|(a, b)| a.incomplete || b.incomplete);
@@ -535,7 +548,7 @@ impl Connection {
             smss_known: options.is_some(),
             acks_seen: false,
             newest_ack: start,
-            windows: Rare::new(number),
+            windows: Rare::begun(number, windows),
             fin: None,
             early: None,
             probed: None,
@@ -552,6 +565,28 @@ impl Connection {
         let end = &mut self.ends[data_end];
         if let (Some(unwrap), Some(flow)) = (&end.unwrap, &mut end.direction) {
             flow.on_ack(unwrap, segment, scale, sink);
+        } else if segment.window == 0 || end.early_windows.is_some() {
+            self.on_early_window(data_end, segment);
+        }
+    }
+
+    /// The window of an ACK to an end that is in the capture and has sent no data yet.
+    #[cold]
+    fn on_early_window(&mut self, data_end: usize, segment: &Segment) {
+        let end = &mut self.ends[data_end];
+        if let Some(unwrap) = end.unwrap.filter(|_| end.seen && end.direction.is_none()) {
+            let at = offset(unwrap.near(segment.ack));
+            let windows = end
+                .early_windows
+                .get_or_insert_with(|| Box::new(ZeroWindows::BLANK.clone()));
+            windows.on_ack(
+                segment,
+                EventRow {
+                    left: at,
+                    right: at,
+                    ..EventRow::NONE
+                },
+            );
         }
     }
 

@@ -21,6 +21,11 @@ impl<T: Blank> Rare<T> {
         Self { flow, changed: None }
     }
 
+    /// With the state that it has already come to, if any.
+    pub fn begun(flow: u32, changed: Option<Box<T>>) -> Self {
+        Self { flow, changed }
+    }
+
     /// The state, if it ever changed.
     #[inline]
     pub fn get(&self) -> Option<&T> {

@@ -127,6 +127,9 @@ impl Connection {
         if answer {
             self.ends[end].acknowledged = Some(segment.ack);
             self.synack_seen = self.client == Some(1 - end);
+            if segment.window == 0 {
+                self.on_early_window(1 - end, segment);
+            }
         } else {
             self.client = Some(end);
         }
