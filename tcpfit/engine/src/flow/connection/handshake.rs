@@ -26,7 +26,7 @@ pub(super) struct Syn {
     again: bool,
     pub(super) incomplete: bool,
     pub(super) tsval: Option<u32>,
-    /// It had data (RFC 7413).
+    /// It had data (RFC 7413), or the one before it; a client leaves them out when it sends the SYN again.
     pub(super) data: bool,
 }
 
@@ -110,7 +110,7 @@ impl Connection {
             again,
             incomplete: o.incomplete,
             tsval: o.timestamps.map(|(tsval, _)| tsval),
-            data: segment.payload > 0,
+            data: segment.payload > 0 || known.is_some_and(|syn| syn.data && again),
         });
         let stamped = known.and_then(|syn| syn.tsval).filter(|_| again);
         self.ends[end].earlier_syn = stamped.map(|tsval| (tsval, self.ends[end].syn_ns));
@@ -147,18 +147,20 @@ impl Connection {
     /// A SYN-ACK says whether the data of the SYN were taken (RFC 7413, 4.2.2).
     #[cold]
     pub(super) fn answer_early_data(&mut self, end: usize, segment: &Segment, sink: &mut dyn Sink) {
-        let asked = self.ends[1 - end].syn.is_some_and(|syn| syn.data);
-        if !asked || !segment.has(flags::ACK) {
+        let Some(syn) = self.ends[1 - end].syn.filter(|syn| syn.data && segment.has(flags::ACK)) else {
             return;
-        }
+        };
         if !self.held_back.is_empty() {
             self.held_back.push((end, *segment));
             return;
         }
         if let (Some(unwrap), Some(flow)) = (&self.ends[1 - end].unwrap, &mut self.ends[1 - end].direction) {
             if segment.ack == unwrap.isn().wrapping_add(1) {
-                // it will come again, and was not lost (4.1.3)
-                flow.sender.refuse();
+                // they will come again (4.2.2); of a SYN that came once they were not lost
+                flow.sender.on_syn_alone(segment.time_ns);
+                if !syn.again {
+                    flow.sender.refuse();
+                }
             } else {
                 // its window is as sent (RFC 7323, 2.2)
                 flow.on_ack(unwrap, segment, Some(0), sink);

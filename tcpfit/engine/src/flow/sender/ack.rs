@@ -215,6 +215,11 @@ impl Sender {
         }
     }
 
+    /// The SYN is acknowledged, the data that came with it are not.
+    pub fn on_syn_alone(&mut self, time_ns: i64) {
+        (self.last_ack_ns, self.last_advance_ns) = (time_ns, time_ns);
+    }
+
     /// The receiver did not take the first segment that is outstanding, which came with the SYN.
     pub fn refuse(&mut self) {
         if self.board.units.front().is_some_and(|first| !first.is_resent()) {
