@@ -205,3 +205,11 @@ def test_a_closed_window_lies_at_the_ack_that_closed_it(tmp_path: Path) -> None:
     ]
     closed = read(tmp_path / "a.pcap", packets).events.filter(kind="zero_window")
     assert [(4, 5, 2001, 2001)] == closed.select("frame", "cause_frame", "left", "right").rows()
+
+
+def test_a_fin_is_no_data_where_only_the_acks_are_there(tmp_path: Path) -> None:
+    both = plain(segments=20, mss=1448)
+    acks = [packet for packet in both if packet.data[12:16] == bytes([10, 0, 0, 2])]
+    whole, alone = (read(tmp_path / "a.pcap", packets).flows for packets in (both, acks))
+    counted = ("acked_bytes", "sent_segments")
+    assert whole.select(counted).rows() == alone.select(counted).rows()

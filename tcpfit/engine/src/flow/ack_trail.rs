@@ -372,8 +372,9 @@ impl AckTrail {
         }
     }
 
-    /// Gives out the losses and what is known of the flow; the connection adds who the ends are.
-    pub fn finish(mut self, flow: u32, sink: &mut dyn Sink) -> FlowRow {
+    /// Gives out the losses and what is known of the flow; the connection adds who the ends are. `closed`: the receiver has
+    /// sent its FIN, and no reset came; then the last number is that of the other FIN, which is no data (RFC 9293, 3.6).
+    pub fn finish(mut self, flow: u32, closed: bool, sink: &mut dyn Sink) -> FlowRow {
         self.windows.finish(flow, self.last_ns, sink);
         let smss = self.smss();
         self.filled.sort_by_key(|f| (f.hole.time_ns, f.hole.left));
@@ -404,7 +405,7 @@ impl AckTrail {
             sink.event(loss.event(flow));
         }
         events.close(sink);
-        let acked = self.acked_bytes();
+        let acked = self.acked_bytes() - u64::from(closed);
         FlowRow {
             flow,
             first_ns: self.first_ns,

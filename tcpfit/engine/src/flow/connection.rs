@@ -623,7 +623,8 @@ impl Connection {
             }
             if let Some(trail) = self.ends[end].trail.take() {
                 if let Some(number) = trail.flow {
-                    let known = trail.finish(number, sink);
+                    let closed = self.ends[1 - end].fin.is_some() && !self.reset;
+                    let known = trail.finish(number, closed, sink);
                     sink.flow(self.trail_row(listing, end, known, completeness));
                 }
             }
