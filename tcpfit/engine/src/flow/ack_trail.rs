@@ -324,6 +324,8 @@ impl AckTrail {
                 });
             }
         }
+        // a block in the middle of a hole makes two of it
+        rest.drain(..rest.len().saturating_sub(REMEMBERED));
         self.holes = rest;
     }
 
@@ -432,5 +434,22 @@ impl AckTrail {
             busy_s: f64::NAN,
             ..FlowRow::default()
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hole_cut_into_pieces_does_not_grow_without_end() {
+        let mut trail = AckTrail::new(1000);
+        let segment = Segment::default();
+        let far = trail.start + (1 << 20);
+        trail.show(trail.start, far, &segment);
+        for n in 1..3 * REMEMBERED as u64 {
+            trail.fill(far - 100 * n, far - 100 * n + 1, false, &segment, None);
+        }
+        assert_eq!(trail.holes.len(), REMEMBERED);
     }
 }
