@@ -70,7 +70,7 @@ pub struct Episodes {
     probe_una: u64,
     /// When that was.
     pub probe_ns: i64,
-    /// Doublings of the timer that last until data sent once are acknowledged (RFC 6298, 5.5 and 5.7; Karn).
+    /// Doublings of the timer (RFC 6298, 5.5), that last until data sent once are acknowledged (5, the note on 5.5; Karn).
     pub doublings: u32,
     /// Smoothed length of the timers seen from start to end, undoubled, the host's own floor included; 0 while none was.
     timer_s: f64,

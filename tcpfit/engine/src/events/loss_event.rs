@@ -2,8 +2,8 @@
 //! window of W segments that start with the first lost one, Parvez et al. define the same thing in segments).
 //!
 //! ```text
-//!  none --loss--> event(start, end = start + RTT) --loss sent before end--> event
-//!                     |--loss sent at or after end--> give out, event(new start)
+//!  none --loss--> event(start, end = start + RTT) --loss sent by end--> event
+//!                     |--loss sent after end--> give out, event(new start)
 //! ```
 //! Losses come in here in sending order, after their fate is settled. What a capture cannot show: a round trip at the
 //! moment of the loss more exact than the smoothed one; the rule is kind to errors of a quarter.

@@ -6,7 +6,8 @@
 
 /// A step forwards of at most this is one of a counter.
 const LARGEST_STEP: i64 = 1000;
-/// Steps needed before the counter is believed: two steps of exactly one happen by chance once in 2^32.
+/// Steps needed before the counter is believed: two steps of exactly one, as a connection's own counter makes, happen by
+/// chance once in 2^32, two that only lie forwards, as a host's makes, once in some 4000.
 const STEPS_NEEDED: u32 = 2;
 /// Steps counted; then old ones count half.
 const MOST_STEPS: u32 = 1 << 20;

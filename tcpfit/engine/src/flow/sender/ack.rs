@@ -469,7 +469,7 @@ impl Sender {
         }
     }
 
-    /// A round-trip sample restarts the timer's computation (RFC 6298, 5.7).
+    /// A sample of the round trip computes the timer anew, without its doublings (RFC 6298, 5, the note on 5.5).
     fn restart_timer(&mut self) {
         if let Some(episodes) = self.episodes.changed() {
             episodes.doublings = 0;
