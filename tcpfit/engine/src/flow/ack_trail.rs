@@ -14,8 +14,10 @@
 
 use crate::events::cause::DUPTHRESH;
 use crate::events::loss_event::{Loss, LossEvents};
+use crate::flow::direction::COMMON_SMSS;
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::segments;
+use crate::flow::sender::is_dsack;
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::stamp_clock::StampClock;
 use crate::flow::zero_windows::ZeroWindows;
@@ -23,8 +25,6 @@ use crate::rows::{EventRow, FlowRow, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Segment};
 use std::collections::VecDeque;
 
-/// Payloads of full segments on Ethernet, that what an ACK covers is a multiple of.
-const COMMON_SMSS: [u32; 6] = [1448, 1460, 1428, 1440, 1388, 1400];
 /// Holes and SACKed ranges remembered; the oldest go.
 const REMEMBERED: usize = 1024;
 /// Filled holes kept until the flow ends.
@@ -240,9 +240,7 @@ impl AckTrail {
             if left >= right {
                 continue;
             }
-            // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
-            let inside = i == 0 && near.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
-            if i == 0 && (right <= at || inside) {
+            if i == 0 && is_dsack(&near, at) {
                 self.on_dsack(left, right);
                 continue;
             }

@@ -11,8 +11,9 @@ use crate::flow::zero_windows::ZeroWindows;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 use crate::segment::{flags, Segment, V4_MAPPED};
 
-/// Ethernet's largest payload with and without timestamps, and with IPv6: what super-segments are multiples of.
-const COMMON_SMSS: [u32; 6] = [1448, 1460, 1428, 1440, 1388, 1400];
+/// Ethernet's largest payload with and without timestamps, and with IPv6: what super-segments, and what ACKs cover, are
+/// multiples of.
+pub const COMMON_SMSS: [u32; 6] = [1448, 1460, 1428, 1440, 1388, 1400];
 /// RFC 9293, 3.7.1: default MSS for IPv4.
 const DEFAULT_SMSS: u32 = 536;
 /// MTU of Ethernet, and that of its jumbo frames.

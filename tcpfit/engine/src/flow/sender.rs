@@ -26,6 +26,7 @@ mod sack;
 
 pub use ack::Ack;
 pub use data::Sent;
+pub use sack::is_dsack;
 
 /// An answer is prompt within so many mean response times, or within so long on any host.
 const PROMPT_RESPONSES: i64 = 8;

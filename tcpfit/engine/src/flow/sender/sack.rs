@@ -6,6 +6,13 @@ use crate::rows::Vantage;
 /// SACK blocks, and how many there are.
 pub(super) type Blocks = ([(u64, u64); 4], u8);
 
+/// The first block reports a duplicate (RFC 2883, 4): it lies below the ACK, or inside the second block.
+#[inline(always)]
+pub fn is_dsack(blocks: &[(u64, u64)], ack: u64) -> bool {
+    let (left, right) = blocks[0];
+    right <= ack || blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1)
+}
+
 impl Sender {
     /// The ACK has the SACK blocks of the one before.
     #[inline]
@@ -28,12 +35,10 @@ impl Sender {
         let mut first_sample: Option<i64> = None;
         let (heard, mut covered) = (self.heard, self.covered.take().unwrap_or_default());
         for (i, &(left, right)) in blocks.iter().enumerate() {
-            // RFC 2883, 4: a duplicate is reported by the first block, below the ACK or inside the second block
-            let inside = || blocks.get(1).is_some_and(|b| b.0 <= left && right <= b.1);
             if i == 0 && right == ack.ack && right == left + 1 && self.is_idle(ack.time_ns) {
                 continue; // it answers a keep-alive of a byte
             }
-            if i == 0 && (right <= ack.ack || inside()) {
+            if i == 0 && is_dsack(blocks, ack.ack) {
                 self.fates.on_dsack(left, right, ack, self.rtt.floor(), &mut self.board);
                 continue;
             }
