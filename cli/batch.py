@@ -85,7 +85,8 @@ def batch(
 
     A CORPUS is a directory, a capture, a pattern, a URL, or a list of them (.txt, .csv, .jsonl; columns other than
     `path` are labels). Running again does only what is missing or has changed, wherever the last run ended. Exit status
-    0: every capture was analysed, 1: some could not be, 130: interrupted, and what was done is in the data set.
+    0: every capture was analysed, 1: some could not be, 130: interrupted, and what was done is in the data set, unless
+    it would take the place of results under other settings.
     """
     from tcpfit.exceptions import InvalidParameter, TcpfitError
 
@@ -159,7 +160,10 @@ def _summary(summary: Summary, output: Path) -> int:
     if len(summary.failures) > SHOWN:
         complain(f"and {len(summary.failures) - SHOWN} more; the table `captures` has them all")
     if summary.interrupted:
-        complain("interrupted; what was done is in the data set, run again to go on")
+        if summary.kept_old:
+            complain("interrupted; the data set keeps its results of other settings, run again to go on")
+        else:
+            complain("interrupted; what was done is in the data set, run again to go on")
         return 130
     return 1 if summary.failures else 0
 

@@ -93,6 +93,8 @@ class Summary:
     dropped: int = 0
     failures: list[Failure] = field(default_factory=list)
     interrupted: bool = False
+    kept_old: bool = False
+    """Interrupted under other settings than those of the data set, which is as it was."""
     seconds: float = 0.0
 
 
@@ -122,8 +124,8 @@ def run(
     or "local" for one of this run. `time_limit_s` and `memory_limit_bytes` are a worker's, for one capture;
     `shard_over_bytes` splits the flows of a larger capture between workers. `prune` drops captures that are no longer
     in the corpus. `key` puts pseudonyms in the place of addresses and of the captures' names (`tcpfit.anonymity`); the
-    data set knows its fingerprint, and later runs have to give it again. An interrupt commits what is there; a second
-    one does not.
+    data set knows its fingerprint, and later runs have to give it again. An interrupt commits what is there, but for
+    settings other than the data set's: then that stays as it was, until a run ends. A second one commits nothing.
     Raises InvalidParameter for arguments that make no sense, OSError where the data set cannot be written.
     """
     settings = Settings() if settings is None else settings
@@ -245,6 +247,8 @@ class _Run:
         self.state = State(out, self.key)
         self.manifest, self.rows, self.old_labels = _read(out)
         self.fresh = self.manifest is None or self.manifest.key != self.key
+        self.replaces = self.fresh and bool(self.rows)
+        """Whether results of other settings make room for those of this run: all of them at once, or none."""
         if self.fresh:
             self._refuse_mixture(out)
         if force:
@@ -286,9 +290,13 @@ class _Run:
         except KeyboardInterrupt:
             executor.abandon()
             self.summary.interrupted = True
-        self.progress.phase = "commit"
-        self.tell(self.progress)
-        self._commit(local)
+        self._tell_what_was_done()
+        if self.summary.interrupted and self.replaces:
+            self.summary.kept_old = True  # half a data set would replace a whole one; the results wait for the next run
+        else:
+            self.progress.phase = "commit"
+            self.tell(self.progress)
+            self._commit(local)
         self.summary.seconds = time.monotonic() - self.progress.started
         return self.summary
 
@@ -483,10 +491,20 @@ class _Run:
 
     # what comes of it
 
+    def _tell_what_was_done(self) -> None:
+        self.summary.captures = len(self.entries)
+        self.summary.failures = sorted(
+            [
+                Failure(min(self.true.get(name, name) for name, *_ in entry.names), entry.status, self.reasons[capture])
+                for capture, entry in self.entries.items()
+                if entry.status not in ("", "analysed")
+            ]
+            + self.lost,
+            key=lambda failed: failed.path,
+        )
+
     def _commit(self, executor: Executor) -> None:
         settled = {capture: entry for capture, entry in self.entries.items() if entry.status}
-        if self.summary.interrupted and self.fresh and self.rows:
-            return  # under other settings half a data set would replace a whole one
         claimed = {name for entry in settled.values() for name, *_ in entry.names}
         planned = {self.called(trace.paths[0]) for trace in self.traces}
         for capture, row in self.rows.items():
@@ -502,16 +520,6 @@ class _Run:
         places = {capture: row["part"] for capture, row in self.rows.items()}
         old = None if self.fresh and not self.manifest else self.manifest
         made = commit(self.state, old, places, settled, self.settings.public(), self.key, executor)
-        self.summary.captures = len(self.entries)
-        self.summary.failures = sorted(
-            [
-                Failure(min(self.true.get(name, name) for name, *_ in entry.names), entry.status, self.reasons[capture])
-                for capture, entry in self.entries.items()
-                if entry.status not in ("", "analysed")
-            ]
-            + self.lost,
-            key=lambda failed: failed.path,
-        )
         assert made.key == self.key
         if not self.summary.interrupted:
             self.identities.keep({path for entry in settled.values() for _, paths, _ in entry.names for path in paths})

@@ -141,6 +141,26 @@ def test_other_settings_analyse_again(tmp_path):
     assert {"mathis"} == set(data.rankings.filter(pl.col("rank").is_not_null()).collect()["model"])
 
 
+def test_an_interrupt_under_other_settings_leaves_the_data_set_whole(tmp_path):
+    captures = [capture(tmp_path / f"{number}.pcap", number) for number in range(5)]
+    out, window = tmp_path / "out", corpus.Settings(rule="window")
+    corpus.run(captures, out, workers=1)
+    before = bytes_of(out)
+
+    def interrupt(progress):
+        if (progress.phase, progress.done) == ("analyse", 1):
+            raise KeyboardInterrupt
+
+    summary = corpus.run(captures, out, settings=window, workers=1, progress=interrupt)
+    assert (True, True, 1) == (summary.interrupted, summary.kept_old, summary.analysed)
+    kept = {name: (out / name).read_bytes() for name in before}
+    assert before == kept
+    summary = corpus.run(captures, out, settings=window, workers=1)
+    assert (False, 4, 1) == (summary.kept_old, summary.analysed, summary.unchanged)  # what was done is not done again
+    corpus.run(captures, tmp_path / "undisturbed", settings=window, workers=1)
+    assert bytes_of(tmp_path / "undisturbed") == bytes_of(out)
+
+
 def test_what_cannot_be_read_any_more_keeps_its_result(tmp_path):
     path = capture(tmp_path / "one.pcap", 1)
     corpus.run([path], tmp_path / "out", workers=1)
