@@ -66,8 +66,8 @@ class Progress:
 
     @property
     def left_s(self) -> float | None:
-        """Seconds left at this rate; None as long as the start of the workers is most of the time."""
-        if self.done < FIRST and self.work_done < self.work / 20:
+        """Seconds left at this rate; None where nothing was to be done, or starting workers is most of the time."""
+        if not self.work_done or (self.done < FIRST and self.work_done < self.work / 20):
             return None
         return (time.monotonic() - self.started) * (self.work - self.work_done) / self.work_done
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import re
 import signal
 import subprocess
@@ -79,6 +80,21 @@ def test_time_left_is_told_when_it_is_known():
     assert progress.left_s is not None
     progress.done, progress.work_done = 1, 900  # one of them is most of the work
     assert progress.left_s is not None
+    progress.done, progress.work_done = 30, 0  # all that were looked at are known already
+    assert progress.left_s is None
+    assert corpus.Progress(captures=1, done=1).left_s is None
+
+
+def test_a_terminal_is_shown_a_run_that_has_nothing_to_do(made):
+    ours, theirs = pty.openpty()
+    command = [*COMMAND, "batch", str(made / "captures"), "-o", str(made / "OUT"), "--workers", "1"]
+    run = subprocess.run(command, stdout=subprocess.PIPE, stderr=theirs, text=True, timeout=120)
+    os.close(theirs)
+    shown = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert 0 == run.returncode, shown
+    assert "0 analysed, 4 known already" in run.stdout
+    assert "Traceback" not in shown
 
 
 BAD = {
