@@ -28,7 +28,7 @@ from tcpfit.corpus.local import Executor, Local
 from tcpfit.corpus.plan import Labels, Trace, plan
 from tcpfit.corpus.process import Limits
 from tcpfit.corpus.settings import Settings
-from tcpfit.corpus.table import FOR_NOW
+from tcpfit.corpus.table import FOR_NOW, STATUSES
 from tcpfit.corpus.task import Outcome, failure, weight
 from tcpfit.corpus.trace import without_path
 from tcpfit.exceptions import CaptureError, InvalidParameter
@@ -263,8 +263,11 @@ class _Run:
         """Names of this run's captures by what the data set calls them."""
         self.lost: list[Failure] = []
         self.to_identify: deque[int] = deque()
-        self.ready: deque[str] = deque()
+        self.ready: deque[tuple[str, int]] = deque()
+        """Captures and shares of them that are to be analysed."""
         self.shares: dict[str, int] = {}
+        self.missing: dict[str, set[int]] = {}
+        """Shares of captures that have no result yet."""
         self.attempts: Counter[str] = Counter()
         self.summary = Summary()
         self.progress = Progress(captures=len(traces))
@@ -343,7 +346,10 @@ class _Run:
         shares = min(-(-size // self.shard_over), MOST_SHARES) if self.shard_over else 1
         paths = self._results(capture, max(shares, 1))
         facts = [result.facts(path) if path.exists() else None for path in paths]
-        if all(fact and fact["status"] not in FOR_NOW for fact in facts):
+        # what a share fails at is said of the whole capture, once the share has been tried in this run
+        enough = ("analysed",) if len(paths) > 1 else tuple(STATUSES.keys() - set(FOR_NOW))
+        missing = {share for share, fact in enumerate(facts) if fact is None or fact["status"] not in enough}
+        if not missing:
             whole = facts[0]
             assert whole is not None
             entry.status, entry.weight, entry.results = whole["status"], weight(whole), [str(path) for path in paths]
@@ -352,7 +358,8 @@ class _Run:
             return
         self.files[capture] = files
         self.shares[capture] = len(paths)
-        self.ready.append(capture)
+        self.missing[capture] = missing
+        self.ready.extend((capture, share) for share in sorted(missing))
 
     def _name(self, entry: Entry, trace: Trace, size: int | None) -> None:
         """Say what a capture is called here; labels stay if the file is given none."""
@@ -390,6 +397,8 @@ class _Run:
         result.write(result.pack(failed), path)
         entry.status, entry.weight, entry.results = status, weight(failed.capture), [str(path)]
         self.reasons[entry.capture] = reason
+        if self.shares.get(entry.capture, 1) > 1:  # its other shares are for nothing now
+            self.ready = deque(each for each in self.ready if each[0] != entry.capture)
         self._settled(entry)
 
     def _known(self, entry: Entry) -> None:
@@ -414,14 +423,10 @@ class _Run:
     def _work(self, executor: Executor) -> None:
         """Give out tasks until all captures have a result; one that was identified is analysed next."""
         under_way = 0
-        shares: deque[tuple[str, int]] = deque()
-        while self.ready or self.to_identify or shares or under_way:
-            while under_way < executor.slots and (self.ready or self.to_identify or shares):
-                if self.ready and not shares:
-                    capture = self.ready.popleft()
-                    shares.extend((capture, share) for share in range(self.shares[capture]))
-                if shares:
-                    capture, share = shares.popleft()
+        while self.ready or self.to_identify or under_way:
+            while under_way < executor.slots and (self.ready or self.to_identify):
+                if self.ready:
+                    capture, share = self.ready.popleft()
                     executor.submit((capture, share), self._analysis(capture, share))
                 else:
                     number = self.to_identify.popleft()
@@ -436,7 +441,7 @@ class _Run:
             if "broken" in outcome:
                 raise OSError(outcome["broken"])
             if capture:
-                self._analysed(capture, outcome)
+                self._analysed(capture, number, outcome)
             else:
                 self._identified(number, outcome)
 
@@ -467,18 +472,22 @@ class _Run:
                 self.identities.learn(file, each["content"])
         self._arrive(number, tuple(files), [each["content"] for each in outcome["files"]])
 
-    def _analysed(self, capture: str, outcome: Outcome) -> None:
+    def _analysed(self, capture: str, share: int, outcome: Outcome) -> None:
         entry = self.entries[capture]
         if entry.status:  # another share of it has failed
             return
         if "failed" in outcome:
             if self._again(capture, outcome):
-                self.ready.append(capture)
+                self.ready.append((capture, share))
             else:
                 self._fail(entry, outcome["failed"], outcome["reason"])
             return
-        paths = self._results(capture, self.shares[capture])
-        if all(path.exists() for path in paths):
+        if outcome["status"] != "analysed" and self.shares[capture] > 1:  # no capture is analysed in part
+            self._fail(entry, outcome["status"], outcome["reason"])
+            return
+        self.missing[capture].discard(share)
+        if not self.missing[capture]:
+            paths = self._results(capture, self.shares[capture])
             entry.status, entry.weight, entry.results = outcome["status"], outcome["weight"], [str(p) for p in paths]
             self.reasons[capture] = outcome["reason"] or ""
             self.summary.analysed += entry.status == "analysed"

@@ -6,11 +6,12 @@ import gzip
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import polars as pl
 import pytest
-from corpora import SAMPLES, bytes_of, capture
+from corpora import SAMPLES, Here, bytes_of, capture
 
 import tcpfit
 from tcpfit import corpus
@@ -105,6 +106,60 @@ def test_shares_of_the_flows_come_to_the_same(tmp_path):
     corpus.run(captures, tmp_path / "whole", workers=1)
     corpus.run(captures, tmp_path / "shares", workers=2, shard_over_bytes=50_000)
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "shares")
+
+
+FAILURES = {
+    "timeout": lambda share: {"failed": "timeout", "reason": "it took too long"} if share == 1 else None,
+    "error": lambda share: {"status": "error", "reason": "it broke", "weight": 1} if share == 1 else None,
+    "died": lambda share: {"failed": "died", "reason": "its worker ended"} if share == 1 else None,
+}
+
+
+@pytest.fixture
+def stepped(monkeypatch):
+    """Has the tasks of a run done one by one in this process; the function sees, or answers, each before it is done."""
+
+    def step_in(before):
+        monkeypatch.setattr(sys.modules["tcpfit.corpus.run"], "Local", lambda *_: Here(before))
+
+    return step_in
+
+
+@pytest.mark.parametrize("status", FAILURES)
+def test_a_share_that_fails_costs_its_capture_and_no_other(tmp_path, stepped, status):
+    asked = []
+
+    def before(work):
+        if work["kind"] != "analyse" or work["share"][1] == 1:
+            return None
+        asked.append(work["share"][0])
+        return FAILURES[status](work["share"][0])
+
+    stepped(before)
+    captures = [SAMPLES / "newreno-loss.pcap.gz", capture(tmp_path / "one.pcap", 1)]
+    summary = corpus.run(captures, tmp_path / "out", shard_over_bytes=100_000)
+    assert (1, [status]) == (summary.analysed, [failure.status for failure in summary.failures])
+    assert (3 if status == "died" else 1) == asked.count(1)
+    rows = corpus.open(tmp_path / "out").captures.collect()["status"].to_list()
+    assert ["analysed", status] == sorted(rows)
+
+
+def test_a_share_whose_worker_died_is_done_again_and_no_other(tmp_path, stepped):
+    asked = []
+
+    def before(work):
+        if work["kind"] == "analyse":
+            asked.append(work["share"][0])
+            if asked.count(0) == 1 and work["share"][0] == 0:
+                return {"failed": "died", "reason": "its worker ended"}
+        return None
+
+    stepped(before)
+    path = SAMPLES / "newreno-loss.pcap.gz"
+    assert 1 == corpus.run([path], tmp_path / "out", shard_over_bytes=100_000).analysed
+    assert 2 == asked.count(0) and len(set(asked)) == len(asked) - 1 > 2
+    corpus.run([path], tmp_path / "whole")
+    assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "out")
 
 
 def test_changes_are_taken_up(tmp_path):
