@@ -20,7 +20,7 @@ from tcpfit.schema import EVENTS, F64, FLOWS, STR, U32, U64, WITHOUT_DATA, Colum
 STATUSES = {
     "analysed": "all went well; `warnings` says what is wrong with the capture all the same",
     "rejected": "in no format that tcpfit reads, or damaged from its beginning",
-    "unreadable": "it cannot be opened or read: its mode, its path, a pipe",
+    "unreadable": "it cannot be opened or read, or changed while it was: its mode, its path, a pipe",
     "timeout": "it took longer than the time limit",
     "memory": "it needed more than the memory limit",
     "died": "the worker that analysed it died, again and again",

@@ -72,12 +72,29 @@ def analyse(task: Task) -> Outcome:
         if key is None:  # or it may tell what the capture holds
             said += f": {' '.join(str(error).split())}"
         whole = failure("error", trace.without_path(said, paths))
+    if whole.capture["status"] != "analysed" and (lost := _lost(task)) is not None:
+        return {"failed": "unreadable", "reason": trace.without_path(lost, paths)}
     packed, capture = result.pack(whole), whole.capture
     outcome = {"status": capture["status"], "reason": capture.get("reason"), "weight": weight(capture)}
     if task["result"] is None:
         return outcome | {"result": base64.b85encode(packed).decode()}
     result.write(packed, Path(task["result"]))
     return outcome
+
+
+def _lost(task: Task) -> str | None:
+    """Why a failure says nothing of the capture: its files cannot be read to the end now, or hold something else."""
+    from tcpfit.corpus.files import content_of, found, of_parts
+
+    contents = []
+    try:
+        for path, *known in task["files"]:
+            if [(now := found(path)).size, now.stamp] != known:
+                return CHANGED
+            contents.append(content_of(path))
+    except CaptureError as error:
+        return str(error)
+    return None if of_parts(contents) == task["capture"] else CHANGED
 
 
 def compact(task: Task) -> Outcome:

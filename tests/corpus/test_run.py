@@ -162,6 +162,41 @@ def test_a_share_whose_worker_died_is_done_again_and_no_other(tmp_path, stepped)
     assert bytes_of(tmp_path / "whole") == bytes_of(tmp_path / "out")
 
 
+def gone(path):
+    path.unlink()
+
+
+def replaced(path):
+    path.unlink()
+    path.mkdir()
+
+
+def another(path):
+    path.write_text("these are words, not packets\n")
+
+
+@pytest.mark.parametrize("disturb", [gone, replaced, another])
+def test_a_capture_that_is_lost_before_its_analysis_is_tried_again(tmp_path, stepped, disturb):
+    """The known identity, of a run with other settings, has it analysed without another look at its bytes."""
+    path = capture(tmp_path / "one.pcap", 1)
+    content = path.read_bytes()
+    corpus.run([path], tmp_path / "out", workers=1)
+
+    def before(work):
+        if work["kind"] == "analyse":
+            disturb(path)
+
+    stepped(before)
+    window = corpus.Settings(rule="window")
+    summary = corpus.run([path], tmp_path / "out", settings=window)
+    assert ["unreadable"] == [failure.status for failure in summary.failures]
+    if path.is_dir():
+        path.rmdir()
+    path.write_bytes(content)
+    stepped(lambda work: None)
+    assert 1 == corpus.run([path], tmp_path / "out", settings=window, workers=1).analysed
+
+
 def test_changes_are_taken_up(tmp_path):
     folder, out = tmp_path / "captures", tmp_path / "out"
     folder.mkdir()
