@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
+from html import escape
 
 import numpy as np
 import polars as pl
 import pytest
+from captures import ACK, PSH, START_NS, SYN, Packet, link, pcap, tcp
 from corpora import SAMPLES
+from rich.console import Console
 from test_cli import assert_sentence, tcpfit
 
 from tcpfit import corpus
@@ -21,6 +25,7 @@ from tcpfit.corpus.summary.shares import of_sums, share
 from tcpfit.corpus.summary.spread import SEEN, weighted_quantiles
 from tcpfit.corpus.summary.winners import winners
 from tcpfit.exceptions import InvalidParameter
+from tcpfit.report import words
 from tcpfit.report.corpus import page, terminal
 from tcpfit.report.corpus.figures import figures
 
@@ -186,8 +191,6 @@ def test_contrast_by_label_and_of_corpora(data, document):
 
 
 def test_terminal_fits_80_columns(document, capsys):
-    from rich.console import Console
-
     out = Console(width=80, highlight=False, markup=False, emoji=False, force_terminal=False)
     terminal.show(document, out)
     lines = capsys.readouterr().out.splitlines()
@@ -195,6 +198,38 @@ def test_terminal_fits_80_columns(document, capsys):
     for word in ("what limits them", "models", "dearest flows", "by site", "broken.pcap"):
         assert any(word in line for line in lines)
     assert not [line for line in lines if "\u2026" in line]
+
+
+def segment(time_s, seq, size, flags=ACK | PSH):
+    data = link(tcp("10.0.0.1", "10.9.9.9", 40000, 80, seq, 1, flags, size), 1)
+    return Packet(START_NS + round(1e9 * time_s), data, len(data))
+
+
+DEGENERATE = {
+    "no packet": [],
+    "one segment": [segment(0, 1000, 10)],
+    "a segment again and again": [segment(0, 1000, 10)] * 5,
+    "all in one instant": [segment(0, 1000 + 10 * n, 10) for n in range(20)],
+    "SYNs only": [segment(n, 1000, 0, SYN) for n in range(3)],
+    "acknowledgments only": [segment(n, 1000, 0, ACK) for n in range(5)],
+    "keep-alives": [segment(n, 1000, 1) for n in range(5)],
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+def test_what_a_corpus_of_next_to_nothing_says(tmp_path, name):
+    (tmp_path / "one.pcap").write_bytes(pcap(DEGENERATE[name]))
+    corpus.run([tmp_path / "one.pcap"], tmp_path / "out", workers=1)
+    document = overview(corpus.open(tmp_path / "out")).to_dict()
+    html = page.render(document)
+    lead = page._lead(document)
+    assert lead
+    for sentence in lead:
+        assert escape(sentence) in html
+        assert words.NONE not in sentence
+    terminal.show(document, Console(width=80, file=io.StringIO()))
+    for figure in figures(document):
+        assert "None" not in figure.text and "nan" not in figure.text
 
 
 def test_page_says_what_the_document_says(document):

@@ -57,9 +57,9 @@ def _limits(document: dict[str, Any]) -> Figure | None:
     table = pl.DataFrame(rows)
     order = [row["cause"] for row in document["limits"]]
     first = document["limits"][0]
-    text = (
-        f"What limits flows, as shares of flows, of bytes and of time with 95 % intervals. Most of the time goes to "
-        f"{first['cause']}, {first['time']['share']:.0%}."
+    time = first["time"]["share"]  # None where all flows are of one instant
+    text = "What limits flows, as shares of flows, of bytes and of time with 95 % intervals. " + (
+        "No flow lasted." if time is None else f"Most of the time goes to {first['cause']}, {time:.0%}."
     )
     return Figure("limits", "What limits the flows", text, lambda theme: _intervals(table, order, "cause", theme))
 

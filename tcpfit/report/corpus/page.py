@@ -90,14 +90,21 @@ def _lead(document: dict[str, Any]) -> list[str]:
     rows = document["limits"]
     if not rows:
         return ["No flow carried data."]
-    first = rows[0]
-    of_flows = max(rows, key=lambda row: row["flows"]["share"] or 0.0)
-    of_bytes = max(rows, key=lambda row: row["bytes"]["share"] or 0.0)
-    sentences = [f"{terminal.interval(first['time'])} of the time the flows were {_words(first['cause'])}."]
-    sentences.append(
-        f"By number most flows are {_words(of_flows['cause'])}, {terminal.interval(of_flows['flows'])}; by bytes "
-        f"{_words(of_bytes['cause'])}, {terminal.interval(of_bytes['bytes'])}. In parentheses 95 % intervals."
-    )
+    most = {of: max(rows, key=lambda row: row[of]["share"] or 0.0) for of in ("time", "flows", "bytes")}
+    known = {of: row for of, row in most.items() if row[of]["share"] is not None}
+    sentences = []
+    if "time" in known:
+        row = known["time"]
+        sentences.append(f"{terminal.interval(row['time'])} of the time the flows were {_words(row['cause'])}.")
+    others = {"flows": "by number most flows are ", "bytes": "by bytes "}
+    said = [
+        f"{begin}{_words(known[of]['cause'])}, {terminal.interval(known[of][of])}"
+        for of, begin in others.items()
+        if of in known
+    ]
+    if said:
+        sentence = "; ".join(said)
+        sentences.append(f"{sentence[0].upper()}{sentence[1:]}. In parentheses 95 % intervals.")
     goodput = document["flows"]["goodput_bps"]
     if goodput["0.5"] is not None:
         sentences.append(
