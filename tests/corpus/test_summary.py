@@ -18,7 +18,7 @@ from test_cli import assert_sentence, tcpfit
 
 from tcpfit import corpus
 from tcpfit.corpus.summary import overview
-from tcpfit.corpus.summary.contrast import contrast
+from tcpfit.corpus.summary.contrast import SIDE, contrast
 from tcpfit.corpus.summary.fits import fits, ranked
 from tcpfit.corpus.summary.flows import connections, flows
 from tcpfit.corpus.summary.shares import of_sums, share
@@ -157,7 +157,7 @@ def sides(rng, change):
                 rows.append(
                     (site, f"{site}{capture}", 30 * (site == "b") + capture, factor * own * np.exp(rng.normal(0, 0.5)))
                 )
-    table = pl.DataFrame(rows, schema=["site", "capture", "cluster", "goodput_bps"], orient="row")
+    table = pl.DataFrame(rows, schema=[SIDE, "capture", "cluster", "goodput_bps"], orient="row")
     columns = {name: pl.lit(1.0) for name in ("transfer_time_s", "rtt", "p", "weight")}
     counts = {name: pl.lit(0) for name in ("lost_segments", "timeouts", "reordered_segments")}
     return table.with_columns(**columns, **counts, primary=pl.lit("loss-limited"))
@@ -188,6 +188,35 @@ def test_contrast_by_label_and_of_corpora(data, document):
             assert row["change"] == pytest.approx(1.0 if row["what"].startswith("median") else 0.0)
     with pytest.raises(InvalidParameter, match="labels are: site"):
         overview(data, by="nothing")
+
+
+def test_a_label_may_have_the_name_of_a_column(data, document, tmp_path):
+    names = ["rtt", "p", "state", "family", "who", "rate", "capture", "cluster", "value", "corpus", "weight", SIDE]
+    (tmp_path / "list.csv").write_text(
+        "\n".join(
+            [
+                ",".join(["path", *names]),
+                *(",".join([str(path), *[("other", "one")[i % 2]] * len(names)]) for i, path in enumerate(chosen())),
+            ]
+        )
+    )
+    corpus.run([tmp_path / "list.csv"], tmp_path / "out", workers=2)
+    labelled = corpus.open(tmp_path / "out")
+    for name in names:
+        found = overview(labelled, by=name).to_dict()["contrast"]
+        assert found == document["contrast"] | {"by": name}
+
+
+def test_a_label_that_only_captures_without_flows_have(tmp_path):
+    (tmp_path / "empty.pcap").write_bytes(pcap([]))
+    corpus.run([tmp_path / "empty.pcap"], tmp_path / "out", workers=1, labels=(("site", "a"),))
+    corpus.run([chosen()[0]], tmp_path / "out", workers=1)
+    with pytest.raises(InvalidParameter, match="no capture with one value of the label 'site' has a flow"):
+        overview(corpus.open(tmp_path / "out"), by="site")
+    corpus.run([tmp_path / "empty.pcap"], tmp_path / "nothing", workers=1)
+    nothing = corpus.open(tmp_path / "nothing")
+    with pytest.raises(InvalidParameter, match="none of the data sets has a flow"):
+        overview(nothing, beside=[nothing])
 
 
 def test_terminal_fits_80_columns(document, capsys):

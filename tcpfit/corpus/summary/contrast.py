@@ -35,13 +35,18 @@ SHARES = {
 """Compared as a difference: shares of flows that see it, beside those of every cause that a verdict names."""
 
 
-def contrast(flows: pl.DataFrame, by: str) -> dict[str, Any]:
-    """`flows` of every value of the column `by`, against those of the first value: a row a quantity and value.
+SIDE = "value of the label"
+"""The column that says on which side a flow is; a name that no column of the flows has."""
 
-    Of medians `change` is the ratio, of shares the difference; `clear` where its 95 % interval excludes no change.
+
+def contrast(flows: pl.DataFrame, by: str) -> dict[str, Any]:
+    """`flows` of every value of the column `SIDE`, against those of the first value: a row a quantity and value.
+
+    `by` is what the values are of. Of medians `change` is the ratio, of shares the difference; `clear` where its 95 %
+    interval excludes no change. Some flow has a value.
     """
-    sides = [value for value in flows[by].unique(maintain_order=False).sort().to_list() if value is not None]
-    tables = {side: flows.filter(pl.col(by) == side) for side in sides}
+    sides = flows[SIDE].drop_nulls().unique().sort().to_list()
+    tables = {side: flows.filter(pl.col(SIDE) == side) for side in sides}
     rows = []
     for name, (what, unit) in MEDIANS.items():
         drawn = {side: _medians(table.filter(pl.col(name) > 0), name) for side, table in tables.items()}

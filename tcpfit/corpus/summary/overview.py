@@ -9,7 +9,7 @@ import polars as pl
 
 from tcpfit import arguments
 from tcpfit.corpus.summary.captures import captures
-from tcpfit.corpus.summary.contrast import contrast
+from tcpfit.corpus.summary.contrast import SIDE, contrast
 from tcpfit.corpus.summary.fits import fits, ranked
 from tcpfit.corpus.summary.flows import connections, flows
 from tcpfit.corpus.summary.limits import limits
@@ -52,8 +52,8 @@ def overview(corpus: Corpus, *, by: str | None = None, beside: Sequence[Corpus] 
     """What a data set says; of `worst` flows the first `most`.
 
     `by` names a label whose values are compared. `beside` are data sets that are compared with this one, which is then
-    all that the other parts are about. Raises InvalidParameter for a label that no capture has, for both at once, and
-    for other arguments that make no sense.
+    all that the other parts are about. Raises InvalidParameter for a label that no capture has, or none with
+    flows, for both at once, and for other arguments that make no sense.
     """
     from tcpfit.corpus.dataset import Corpus
 
@@ -106,8 +106,13 @@ def _contrast(corpus: Corpus, table: pl.DataFrame, by: str | None, beside: Seque
             known = ", ".join(corpus.labels.select("name").unique().sort("name").collect()["name"]) or "none"
             raise InvalidParameter(f"no capture has the label {by!r}; labels are: {known}")
         twice = labels.group_by("capture").len().filter(pl.col("len") > 1)
-        some = labels.join(twice, on="capture", how="anti").rename({"value": by})  # copies with two values tell nothing
-        return contrast(table.join(some, on="capture"), by)
+        some = labels.join(twice, on="capture", how="anti").rename({"value": SIDE})  # copies with two values tell none
+        labelled = table.join(some, on="capture")
+        if not labelled.height:
+            raise InvalidParameter(
+                f"no capture with one value of the label {by!r} has a flow; label captures with data"
+            )
+        return contrast(labelled, by)
     if beside:
         sides = [corpus, *beside]
         names = _names([each.folder.name for each in sides])
@@ -115,9 +120,12 @@ def _contrast(corpus: Corpus, table: pl.DataFrame, by: str | None, beside: Seque
         first = 0
         numbered = []
         for name, part in zip(names, parts, strict=True):
-            numbered.append(part.with_columns(pl.col("cluster") + first, corpus=pl.lit(name)))
+            numbered.append(part.with_columns(pl.col("cluster") + first, pl.lit(name).alias(SIDE)))
             first += int(part["cluster"].max() or 0) + 1  # type: ignore[arg-type]
-        return contrast(pl.concat(numbered), "corpus")
+        every = pl.concat(numbered)
+        if not every.height:
+            raise InvalidParameter("none of the data sets has a flow to compare; analyse captures with data")
+        return contrast(every, "corpus")
     return None
 
 
