@@ -174,6 +174,16 @@ def test_contrast_finds_a_factor_and_its_interval_holds_it():
     assert 34 <= sum(held) <= 40  # of 40 at 95 %: fewer than 34 in 3 of 1000
 
 
+def test_each_side_of_a_contrast_is_drawn_by_itself():
+    """Two sides of the same flows do not differ, but what another 30 captures would show is not known any better."""
+    one = sides(np.random.default_rng(3), 1.0).filter(pl.col(SIDE) == "a").with_columns(timeouts=pl.col("cluster") % 2)
+    other = one.with_columns(pl.lit("b").alias(SIDE), pl.col("cluster") + 30, pl.format("b{}", "capture"))
+    rows = {row["what"]: row for row in contrast(pl.concat([one, other]), "site")["rows"] if row["side"] == "b"}
+    goodput, timeouts = rows["median goodput"], rows["share of flows: timeouts"]
+    assert goodput["change"] == 1.0 and goodput["low"] < 0.95 and goodput["high"] > 1.05
+    assert timeouts["change"] == 0.0 and timeouts["low"] < -0.15 and timeouts["high"] > 0.15
+
+
 def test_few_captures_have_no_interval():
     rows = contrast(sides(np.random.default_rng(1), 2.0).filter(pl.col("cluster") % 30 < 3), "site")["rows"]
     row = next(row for row in rows if row["what"] == "median goodput" and row["side"] == "b")

@@ -49,12 +49,15 @@ def contrast(flows: pl.DataFrame, by: str) -> dict[str, Any]:
     tables = {side: flows.filter(pl.col(SIDE) == side) for side in sides}
     rows = []
     for name, (what, unit) in MEDIANS.items():
-        drawn = {side: _medians(table.filter(pl.col(name) > 0), name) for side, table in tables.items()}
+        drawn = {
+            side: _medians(table.filter(pl.col(name) > 0), name, number)
+            for number, (side, table) in enumerate(tables.items())
+        }
         rows += _rows(what, unit, drawn, ratio=True)
     causes = flows["primary"].drop_nulls().unique().sort().to_list()
     shares = SHARES | {f"verdict {cause}": pl.col("primary") == cause for cause in causes}
     for what, seen in shares.items():
-        drawn = {side: _shares(table, seen) for side, table in tables.items()}
+        drawn = {side: _shares(table, seen, number) for number, (side, table) in enumerate(tables.items())}
         rows += _rows(f"share of flows: {what}", "", drawn, ratio=False)
     return {
         "by": by,
@@ -95,12 +98,12 @@ def _rows(what: str, unit: str, drawn: dict[str, Drawn], *, ratio: bool) -> list
 
 
 def _picks(clusters: int, side: int) -> Floats:
-    # how often each cluster is drawn, a row a bootstrap
+    # how often each cluster is drawn, a row a bootstrap; sides of as many clusters are not drawn alike
     rng = np.random.default_rng((SEED, side))
     return rng.multinomial(clusters, np.full(clusters, 1 / clusters), size=DRAWS).astype(np.float64)
 
 
-def _medians(table: pl.DataFrame, name: str) -> Drawn:
+def _medians(table: pl.DataFrame, name: str, side: int) -> Drawn:
     if not table.height:
         return None, None
     some = table.sort(name)
@@ -110,7 +113,7 @@ def _medians(table: pl.DataFrame, name: str) -> Drawn:
     clusters = int(cluster.max()) + 1
     if clusters < FEWEST:
         return median, None
-    drawn = [_median(value, np.cumsum(weight * pick[cluster])) for pick in _picks(clusters, len(value))]
+    drawn = [_median(value, np.cumsum(weight * pick[cluster])) for pick in _picks(clusters, side)]
     return median, np.array(drawn)
 
 
@@ -118,7 +121,7 @@ def _median(value: Floats, reached: Floats) -> float:
     return float(value[min(np.searchsorted(reached, reached[-1] / 2), len(value) - 1)]) if reached[-1] > 0 else np.nan
 
 
-def _shares(table: pl.DataFrame, seen: pl.Expr) -> Drawn:
+def _shares(table: pl.DataFrame, seen: pl.Expr, side: int) -> Drawn:
     if not table.height:
         return None, None
     sums = (
@@ -130,5 +133,5 @@ def _shares(table: pl.DataFrame, seen: pl.Expr) -> Drawn:
     value = float(part.sum() / whole.sum())
     if len(part) < FEWEST:
         return value, None
-    picks = _picks(len(part), table.height)
+    picks = _picks(len(part), side)
     return value, (picks @ part) / (picks @ whole)
