@@ -37,6 +37,8 @@ def test_pool_prints_a_line_a_model():
     assert "short flows, by size" in shown
     assert "loss-free      measured" in shown
     assert all(len(line) <= 80 for line in shown.splitlines())
+    headings = ("short flows, by size", "models over ", "which model ranks first", "model ", "\u2500")
+    assert [] == [line for line in shown.splitlines() if line[:1].strip() and not line.startswith(headings)]
 
 
 def test_dynamics_json():

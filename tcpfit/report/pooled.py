@@ -91,24 +91,22 @@ def show_pool(sizes: Sequence[dict[str, Any]], flows: dict[str, Any], out: Conso
         counts = [str(row[name]) for name in ("flows", "first", "named")]
         table.add_row(row["model"], *counts, f"{row['log_ratio']:+.2f}", ends, between, f"{row['within_15']:.0%}")
     out.print(table)
-    out.print(
-        Text("  ln ratio: of predicted to observed; tau: its spread between flows; near: within 0.15", style="dim")
-    )
+    _print("ln ratio: of predicted to observed; tau: its spread between flows; near: within 0.15", out, style="dim")
     for row in flows["constants"]:
         law = {"c_half": "c of c/sqrt(p)", "c": "c of c/p^k", "k": "k of c/p^k"}[row["name"]]
         interval = f"{row['value']:.2f} ({row['low']:.2f} to {row['high']:.2f})"
-        out.print(Text(f"  {law}, {row['where']}, {words.plural(row['flows'], 'flow')}: {interval}"))
+        _print(f"{law}, {row['where']}, {words.plural(row['flows'], 'flow')}: {interval}", out)
     out.print()
     out.print(Text("which model ranks first", style="bold"))
     if flows["tree"]["rules"]:
-        out.print(Padding(Text(flows["tree"]["rules"].rstrip()), (0, 0, 0, 2)))
-    out.print(Padding(Text(flows["tree"]["text"]), (0, 0, 0, 2)))
+        _print(flows["tree"]["rules"].rstrip(), out)
+    _print(flows["tree"]["text"], out)
 
 
 def show_course(found: Course, path: str, out: Console) -> None:
     """Print the rate over time, observed and predicted, with a bar for each; then the scores."""
     out.print(Text(f"{path}, flow {found.flow}", style="bold"))
-    out.print(Padding(Text(found.text), (0, 0, 0, 2)))
+    _print(found.text, out)
     out.print()
     rates = found.table.select("observed_bps", "predicted_bps").fill_null(0.0).to_numpy()
     top = float(rates.max(initial=1.0))
@@ -120,7 +118,7 @@ def show_course(found: Course, path: str, out: Console) -> None:
         both = [words.rate(row[name]) for name in ("observed_bps", "predicted_bps")]
         table.add_row(words.seconds(row["time_s"]), f"{row['loss_rate']:.2%}", *both, bar)
     out.print(table)
-    out.print(Text("  bars: = both, o observed beyond predicted, p predicted beyond observed", style="dim"))
+    _print("bars: = both, o observed beyond predicted, p predicted beyond observed", out, style="dim")
     out.print()
     scores = _table("model", "rms", "bias", "shape")
     for row in found.scores.to_dicts():
@@ -130,7 +128,7 @@ def show_course(found: Course, path: str, out: Console) -> None:
 
 def _size(size: dict[str, Any], out: Console) -> None:
     models = size["models"]
-    out.print(Text(f"  {size['low']} to {size['high']} segments: {size['verdict']['text']}"))
+    _print(f"{size['low']} to {size['high']} segments: {size['verdict']['text']}", out)
     table = _table("model", "start", "flows", "predicted", "ln of means", "median ln", "score", left=("model", "start"))
     ranked = [row for row in models if row["rank"] is not None]
     for row in [*ranked[:SHOWN], *(row for row in models if row["rank"] is None)]:
@@ -138,13 +136,17 @@ def _size(size: dict[str, Any], out: Console) -> None:
         table.add_row(row["model"], row["start"], str(row["flows"]), words.seconds(row["predicted_mean_s"]), *numbers)
     out.print(Padding(table, (0, 0, 0, 2)))
     if models:
-        out.print(Text(f"    observed {words.seconds(models[0]['observed_mean_s'])} on average", style="dim"))
+        _print(f"observed {words.seconds(models[0]['observed_mean_s'])} on average", out, by=4, style="dim")
     law = next((row for row in models if row["inside_90"] is not None and row["start"] == "drawn"), None)
     if law:
         shares = f"{law['inside_50']:.0%} and {law['inside_90']:.0%}"
-        out.print(
-            Text(f"    central 50 and 90 % of hysteresis with drawn losses hold {shares} of the times", style="dim")
-        )
+        said = f"central 50 and 90 % of hysteresis with drawn losses hold {shares} of the times"
+        _print(said, out, by=4, style="dim")
+
+
+def _print(text: str, out: Console, *, by: int = 2, style: str = "") -> None:
+    """Print text that stays indented in the lines that it wraps to."""
+    out.print(Padding(Text(text, style=style), (0, 0, 0, by)))
 
 
 def _table(*headings: str, left: tuple[str, ...] = ("model",)) -> Table:
