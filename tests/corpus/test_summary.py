@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import re
+import subprocess
+import sys
 from html import escape
 
 import numpy as np
@@ -54,6 +57,29 @@ def data(tmp_path_factory):
 @pytest.fixture(scope="module")
 def document(data):
     return overview(data, by="site").to_dict()
+
+
+SAY = """
+import json, sys
+from tcpfit import corpus
+from tcpfit.corpus.summary import overview
+from tcpfit.report.corpus import page
+document = overview(corpus.open(sys.argv[1]), by="site").to_dict()
+print(json.dumps(document, default=str))
+print(page.render(document))
+"""
+
+
+def test_a_report_is_the_same_from_run_to_run(data):
+    """Sums and what is as frequent depend on the order of rows, which threads of polars would shuffle."""
+    said = set()
+    for threads in (1, 2, 4, 8):
+        environment = os.environ | {"POLARS_MAX_THREADS": str(threads)}
+        command = [sys.executable, "-c", SAY, str(data.folder)]
+        run = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
+        assert 0 == run.returncode, run.stderr
+        said.add(run.stdout)
+    assert 1 == len(said)
 
 
 def test_counts_are_those_of_the_tables(data, document):

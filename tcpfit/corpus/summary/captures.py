@@ -25,12 +25,13 @@ def captures(corpus: Corpus, most: int = 100) -> dict[str, Any]:
         .sort("packets", "reason", descending=[True, False])
     )
     warned = table.filter(pl.col("warnings").list.len() > 0)
+    status = table.group_by("status").len().sort("len", "status", descending=[True, False])
     start = table["start_time"].min()
     end = (table["start_time"] + table["duration_s"]).max()
     return {
         "captures": table.height,
         "copies": int(table["copies"].list.len().sum() or 0),
-        "status": dict(table.group_by("status").len().sort("len", descending=True).iter_rows()),
+        "status": dict(status.iter_rows()),
         "file_bytes": int(table["file_bytes"].sum() or 0),
         "packets": int(table["packets"].sum() or 0),
         "tcp_segments": int(table["tcp_segments"].sum() or 0),

@@ -106,7 +106,7 @@ def _picks(clusters: int, side: int) -> Floats:
 def _medians(table: pl.DataFrame, name: str, side: int) -> Drawn:
     if not table.height:
         return None, None
-    some = table.sort(name)
+    some = table.sort(name, maintain_order=True)
     value, weight = some[name].to_numpy(), some["weight"].to_numpy()
     cluster = some["cluster"].rank("dense").to_numpy().astype(np.int64) - 1
     median = _median(value, np.cumsum(weight))

@@ -41,7 +41,7 @@ def fits(table: pl.DataFrame) -> list[dict[str, Any]]:
     """
     rows = []
     for (model,), part in table.partition_by("model", as_dict=True, maintain_order=True).items():
-        on = part.filter(pl.col("applicable")).sort("log_ratio")
+        on = part.filter(pl.col("applicable")).sort("log_ratio", maintain_order=True)
         row: dict[str, Any] = {
             "model": model,
             "predicted": float(part["weight"].sum()),
@@ -71,7 +71,7 @@ def _cells(on: pl.DataFrame) -> list[dict[str, float]]:
     observed = on.with_columns(observed_bps=pl.col("predicted_bps") / pl.col("log_ratio").exp())
     return (
         observed.filter((pl.col("predicted_bps") > 0) & (pl.col("observed_bps") > 0))
-        .group_by(observed=cell("observed_bps"), predicted=cell("predicted_bps"))
+        .group_by(observed=cell("observed_bps"), predicted=cell("predicted_bps"), maintain_order=True)
         .agg(flows=pl.col("weight").sum())
         .sort("observed", "predicted")
         .to_dicts()

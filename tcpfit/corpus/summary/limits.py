@@ -19,7 +19,7 @@ def limits(corpus: Corpus, flows: pl.DataFrame) -> list[dict[str, Any]]:
     Each is a `Share`; flows are of `summary.flows`, each counts once.
     """
     seconds = _seconds(corpus, flows)
-    whole = seconds.group_by("cluster").agg(pl.col("seconds").sum())
+    whole = seconds.group_by("cluster", maintain_order=True).agg(pl.col("seconds").sum())
     rows = []
     for cause in CAUSES:
         mine = pl.col("primary") == cause
@@ -41,13 +41,16 @@ def limits(corpus: Corpus, flows: pl.DataFrame) -> list[dict[str, Any]]:
 
 def _seconds(corpus: Corpus, flows: pl.DataFrame) -> pl.DataFrame:
     known = flows.select("capture", "flow", "cluster", "weight").lazy()
-    return (
+    parts = (
         corpus.causes.select("capture", "flow", pl.col("cause").cast(pl.String), "seconds")
         .join(known, on=["capture", "flow"])
-        .group_by("cluster", "cause")
+        .collect(engine="streaming")
+        .sort("capture", "flow", "cause")
+    )
+    return (
+        parts.group_by("cluster", "cause", maintain_order=True)
         .agg((pl.col("seconds") * pl.col("weight")).sum())
         .sort("cluster", "cause")
-        .collect(engine="streaming")
     )
 
 

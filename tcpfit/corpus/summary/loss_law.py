@@ -38,11 +38,13 @@ def loss_law(flows: pl.DataFrame) -> dict[str, Any]:
             x=(pl.col("x") * PER_DECADE).floor() / PER_DECADE,
             y=(pl.col("y") * PER_DECADE).floor() / PER_DECADE,
             by_loss=pl.col("primary").is_in(list(BY_LOSS)),
+            maintain_order=True,
         )
         .agg(flows=pl.col("weight").sum())
         .sort("x", "y", "by_loss")
     )
-    ratio = some.filter(pl.col("rto").is_finite()).with_columns(over=pl.col("rto") / pl.col("rtt")).sort("over")
+    ratio = some.filter(pl.col("rto").is_finite()).with_columns(over=pl.col("rto") / pl.col("rtt"))
+    ratio = ratio.sort("over", maintain_order=True)
     over = weighted_quantiles(ratio["over"].to_numpy(), ratio["weight"].to_numpy(), (0.5,))[0] if ratio.height else 4.0
     x = some["x"].to_numpy()
     p = np.logspace(x.min() - 0.1, min(0.0, x.max() + 0.1), POINTS)

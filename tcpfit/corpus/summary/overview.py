@@ -72,9 +72,7 @@ def overview(corpus: Corpus, *, by: str | None = None, beside: Sequence[Corpus] 
         captures=captures(corpus),
         flows=_totals(table),
         limits=limits(corpus, table),
-        verdicts=dict(
-            table.group_by("state").agg(pl.col("weight").sum()).sort("weight", descending=True).drop_nulls().iter_rows()
-        ),
+        verdicts=_verdicts(table),
         models=fits(models),
         loss_law=loss_law(table),
         winners=winners(models),
@@ -84,6 +82,11 @@ def overview(corpus: Corpus, *, by: str | None = None, beside: Sequence[Corpus] 
         cost_unknown=unknown,
         contrast=_contrast(corpus, table, by, beside),
     )
+
+
+def _verdicts(table: pl.DataFrame) -> dict[str, float]:
+    flows = table.drop_nulls("state").group_by("state", maintain_order=True).agg(pl.col("weight").sum())
+    return dict(flows.sort("weight", "state", descending=[True, False]).iter_rows())
 
 
 def _totals(table: pl.DataFrame) -> dict[str, Any]:
@@ -107,7 +110,7 @@ def _contrast(corpus: Corpus, table: pl.DataFrame, by: str | None, beside: Seque
             raise InvalidParameter(f"no capture has the label {by!r}; labels are: {known}")
         twice = labels.group_by("capture").len().filter(pl.col("len") > 1)
         some = labels.join(twice, on="capture", how="anti").rename({"value": SIDE})  # copies with two values tell none
-        labelled = table.join(some, on="capture")
+        labelled = table.join(some, on="capture", maintain_order="left")
         if not labelled.height:
             raise InvalidParameter(
                 f"no capture with one value of the label {by!r} has a flow; label captures with data"

@@ -56,7 +56,7 @@ def parameters(flows: pl.DataFrame) -> list[dict[str, Any]]:
     """
     rows = []
     for name in SHOWN:
-        some = flows.filter(pl.col(name).is_finite()).sort(name)
+        some = flows.filter(pl.col(name).is_finite()).sort(name, maintain_order=True)
         if not some.height:
             continue
         value, weight = some[name].to_numpy(), some["weight"].to_numpy()

@@ -36,5 +36,6 @@ def worst(corpus: Corpus, flows: pl.DataFrame, most: int = 20) -> tuple[list[dic
     known = known.select("capture", "flow", pl.col("cause").cast(pl.String))
     keys = ["capture", "flow", "primary"]
     without = judged.join(known, left_on=keys, right_on=["capture", "flow", "cause"], how="anti")
-    number = without.group_by("primary").agg(pl.col("weight").sum()).sort("weight", "primary", descending=[True, False])
-    return dearest, dict(number.collect().iter_rows())
+    counted = without.collect().sort("capture", "flow").group_by("primary", maintain_order=True)
+    number = counted.agg(pl.col("weight").sum()).sort("weight", "primary", descending=[True, False])
+    return dearest, dict(number.iter_rows())
