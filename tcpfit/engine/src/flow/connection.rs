@@ -520,7 +520,7 @@ impl Connection {
         sender.timestamps = timestamps;
         sender.one_way = !self.ends[1 - end].seen;
         // the near half is what the sender's own host took to answer, and data do not wait for that
-        let far_s = position.halves_s[1 - end].filter(|_| vantage == Vantage::Sender);
+        let far_s = position.halves_s[1 - end].filter(|_| vantage == Vantage::Sender && !position.doubtful);
         if let Some(rtt_s) = far_s.or(position.round_trip_s()) {
             sender.rtt.seed(rtt_s);
         }
