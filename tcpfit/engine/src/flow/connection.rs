@@ -545,6 +545,7 @@ impl Connection {
             last_ns: segment.time_ns,
             offload: false,
             timestamps,
+            sack_cut: false,
             smss_known: options.is_some(),
             acks_seen: false,
             newest_ack: start,

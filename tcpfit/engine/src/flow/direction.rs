@@ -38,6 +38,8 @@ pub struct Flow {
     pub smss_known: bool,
     pub offload: bool,
     pub timestamps: bool,
+    /// SACK blocks were cut off, and SACK is taken for none since.
+    pub sack_cut: bool,
     pub arrivals: Arrivals,
     /// At the sender an ACK is there as it passes.
     pub acks: Rare<AckDelay>,
@@ -321,6 +323,10 @@ impl Flow {
     /// Any ACK.
     #[inline(never)]
     fn on_other_ack(&mut self, at: u64, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, sink: &mut dyn Sink) {
+        if segment.options.incomplete && segment.options.sack_len == 0 && self.sender.sack {
+            // what SACK blocks it may have had is cut off: that none came says nothing
+            (self.sender.sack, self.sack_cut) = (false, true);
+        }
         // the FIN's number is no data; what was acknowledged but never seen is not followed
         let acknowledged = at.min(self.sender.nxt);
         // the number of a FIN that has passed is not early

@@ -135,7 +135,7 @@ impl Connection {
                 .into(),
             acks_seen: flow.acks_seen,
             one_way: !peer.seen,
-            options_cut: syns.is_some_and(|(a, b)| a.incomplete || b.incomplete),
+            options_cut: flow.sack_cut || syns.is_some_and(|(a, b)| a.incomplete || b.incomplete),
             early_acks: (flow.early().segments, flow.early().longest_ns),
             closed: self.closed(),
             ending: self.ending(end),
