@@ -7,12 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from . import corpus_report, options, pages
 from .reading import SEGMENTS, Work, read_between, read_into, save_segments, under, with_saved
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
+
+OF_BOTH = {"captures", "output", "anonymize", "anonymize_key"}
+OF_CORPORA = {"form", "by", "worst", "linked"}
+"""Parameters of the command that are of captures and corpora, and of corpora only; all others are of captures."""
 
 
 @click.command(short_help="Write a report with figures as one HTML file.")
@@ -73,9 +78,13 @@ def report(
     if corpora:
         if len(corpora) < len(captures):
             raise click.UsageError("a corpus and a capture do not go into one report")
+        _refuse(
+            _given() - OF_BOTH - OF_CORPORA, "for captures; a data set has the settings that tcpfit batch was given"
+        )
         return corpus_report.write(corpora, output, form=form, by=by, worst=worst, pages=linked, key=source.key)
-    if form != "html" or by is not None or linked:
-        raise click.UsageError("--format, --by and --pages are for a corpus; tcpfit analyze prints captures")
+    _refuse(
+        _given() & OF_CORPORA - ({"form"} if form == "html" else set()), "for a corpus; tcpfit analyze prints captures"
+    )
     captures = tuple(each for capture in captures for each in _inside(capture))
     status = 0
 
@@ -99,6 +108,21 @@ def report(
             click.echo(path)
         status |= work.status
     return status
+
+
+def _given() -> set[str]:
+    """Names of the parameters that are on the command line."""
+    context = click.get_current_context()
+    names = {param.name for param in context.command.params if param.name is not None}
+    return {name for name in names if context.get_parameter_source(name) is ParameterSource.COMMANDLINE}
+
+
+def _refuse(names: set[str], said: str) -> None:
+    """End the command where one of these parameters was given: what it asks for would not be done."""
+    params = click.get_current_context().command.params
+    options = [max(param.opts, key=len) for param in params if param.name in names]
+    if options:
+        raise click.UsageError(f"{', '.join(options)}: {said}")
 
 
 def _is_corpus(capture: str) -> bool:

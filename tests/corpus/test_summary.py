@@ -336,6 +336,21 @@ def test_command(data, document, tmp_path):
     assert_sentence(tcpfit("report", chosen()[0], "--format", "table"), 2)
 
 
+@pytest.mark.parametrize(
+    "given",
+    ["--models mathis", "--rule window", "--filter tcp", "--flows 3", "--data", "--flow 1", "--reader dpkt --block 5"],
+)
+def test_options_of_captures_are_none_of_a_data_set(data, given):
+    run = tcpfit("report", data.folder, "--format", "json", *given.split())
+    assert_sentence(run, 2, given.split()[0], "for captures; a data set has the settings")
+
+
+@pytest.mark.parametrize("given", ["--by site", "--worst 3", "--pages", "--format json"])
+def test_options_of_a_corpus_are_none_of_captures(given, tmp_path):
+    run = tcpfit("report", chosen()[0], "-o", tmp_path / "a.html", *given.split())
+    assert_sentence(run, 2, given.split()[0], "for a corpus")
+
+
 def test_the_tree_is_grown_from_the_tables_of_a_data_set(data):
     """They have other columns than the table of residuals, from which `tcpfit.rank` grows its own."""
     table = ranked(data, flows(data))
