@@ -66,3 +66,14 @@ def test_fits_a_phone(browser, path):
     browser.get(path.as_uri())
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
     browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def test_long_names_do_not_push_the_remedies_out_of_the_page(browser, path):
+    """In a window of 1200 pixels the table of the dearest flows is whole."""
+    browser.set_window_size(1200, 900)
+    browser.get(path.as_uri())
+    name = "uplink-of-the-northern-site-2026-11-23/" + "capture-of-a-host-with-a-long-name-" * 2 + "0001.pcap.gz"
+    browser.execute_script("document.querySelector('#worst tbody th').textContent = arguments[0]", name)
+    table = "document.querySelector('#worst .scroll')"
+    shown, wide = browser.execute_script(f"return [{table}.clientWidth, {table}.scrollWidth]")
+    assert wide <= shown

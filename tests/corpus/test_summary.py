@@ -311,6 +311,16 @@ def test_page_says_what_the_document_says(document):
             assert figure.chart(theme).to_dict()["config"]["background"]
 
 
+def test_no_point_lies_on_the_frame(document):
+    spec = next(each for each in figures(document) if each.name == "predicted").chart("light").to_dict()
+    cells = list(csv.DictReader(io.StringIO(spec["datasets"]["cells"])))
+    panel = spec["vconcat"][0]["hconcat"][0]["layer"][1]["encoding"]
+    for axis in ("x", "y"):
+        low, high = panel[axis]["scale"]["domain"]
+        values = [float(row[panel[axis]["field"]]) for row in cells]
+        assert low < 0.9 * min(values) and high > 1.1 * max(values)
+
+
 def test_page_escapes_what_captures_carry(document):
     hostile = json.loads(json.dumps(document, default=str))
     hostile["folder"] = "</script><img src=x onerror=alert(1)>"

@@ -107,10 +107,7 @@ def _predicted(document: dict[str, Any]) -> Figure | None:
 
     def chart(theme: str) -> Any:
         alt = drawing.altair()
-        ends = [
-            min(table["observed"].min(), table["predicted"].min()),  # type: ignore[type-var]
-            max(table["observed"].max(), table["predicted"].max()),  # type: ignore[type-var]
-        ]
+        ends = _beyond(table.select("observed", "predicted"))
         line = pl.DataFrame({"observed": ends, "predicted": ends})
         scale = alt.Scale(type="log", domain=ends, nice=False)
         axis = alt.Axis(format="~s", tickCount=4, labelOverlap=True)
@@ -132,6 +129,18 @@ def _predicted(document: dict[str, Any]) -> Figure | None:
         return drawing.finished(_grid(panels), {"cells": table, "line": line}, title="", subtitle="", theme=theme)
 
     return Figure("predicted", "Predicted against observed rate", text, chart)
+
+
+MARGIN = 0.06
+"""Room between the frame and the outermost points, as a share of the axis: a point is larger than its place."""
+
+
+def _beyond(table: pl.DataFrame) -> list[float]:
+    """Ends of a logarithmic axis on which every value of the table has its point whole."""
+    values = [math.log10(value) for column in table for value in column]
+    low, high = min(values), max(values)
+    room = max(MARGIN * (high - low), 0.05)
+    return [10 ** (low - room), 10 ** (high + room)]
 
 
 def _grid(panels: list[Any]) -> Any:
