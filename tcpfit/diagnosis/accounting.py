@@ -9,7 +9,8 @@ The first of these rules that holds gives the cause:
    in detail, and what is *unknown* because nothing came back any more.
 3. *loss-limited*: fast recovery from losses; *bottleneck-limited* if the flow itself had filled the queue. A needless
    one is *reordering-limited*: only late segments, or copies, make duplicate ACKs without a loss.
-4. *application-limited*: nothing was outstanding, and the round before such a pause, which left the window unfilled.
+4. *application-limited*: nothing was outstanding, and the round before such a pause, which left the window unfilled;
+   and five rounds in a row and more, each sent after the other end's data, when all before was acknowledged.
 5. *bottleneck-limited*: the rate was the path's, that is, within a tenth of the flow's highest sustained one, and most
    rounds at that rate had a round trip at least a quarter above the least: a queue grows while the rate does not.
 6. *receiver-window-limited*: the advertised window had no room for another segment.
@@ -237,6 +238,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
                 course.overdue,
                 course.after_timeout & remembered,
                 course.after_timeout,
+                course.turns & (full_share < 0.5) & ~waiting,
                 course.pauses & (full_share < 0.5) & ~waiting,
                 remembered & ~course.flat & ~course.unprompted & ~unfilled,
                 course.flat,
@@ -250,6 +252,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
                 Reason.NO_TIMER,
                 memory,
                 Reason.SLOW_START_AFTER_TIMEOUT,
+                Reason.TURN,
                 Reason.BEFORE_PAUSE,
                 memory,
                 Reason.FLAT,

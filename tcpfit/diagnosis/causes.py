@@ -34,6 +34,8 @@ IDLE = "nothing was outstanding"
 
 AWAITING = "nothing was outstanding, and the other end's data came before more was sent"
 
+TURN = "what was sent was acknowledged, and more was sent only after the other end's data"
+
 ONE_FLIGHT = "all that was sent was under way at once"
 
 BY_CLOCK = "data went by the sender's clock, not with ACKs: its application's, or pacing"
@@ -74,6 +76,7 @@ class Reason(IntEnum):
     OTHER_END = 25
     OWN_CLOCK = 26
     ONE_FLIGHT = 27
+    TURN = 28
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -107,6 +110,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.ACK_LOST: (TIMEOUT, "the sender waited for an ACK that is in the capture but did not reach it"),
     Reason.OTHER_END: (APPLICATION, AWAITING),
     Reason.ONE_FLIGHT: (SLOW_START, ONE_FLIGHT),
+    Reason.TURN: (APPLICATION, TURN),
     Reason.OWN_CLOCK: (UNKNOWN, BY_CLOCK),
 }
 

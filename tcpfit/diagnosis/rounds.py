@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.intervals import Floats, Ints, summed
+from tcpfit.parameters.nearest import latest
 
 Flags = NDArray[np.bool_]
 
@@ -39,6 +40,9 @@ PAUSE = 0.1
 
 OFTEN = 1 / 3
 """Of the rounds: pauses after so many are the application's; rarer ones only if they last a round trip (T-RAT)."""
+
+TURNS = 5
+"""Rounds in a row that the other end's data end: fewer may be chance, or the opening of a connection."""
 
 TOP = 0.9
 """Of the 95th percentile of the flight: a flight that is held is so high; it may pass that while the buffer fills."""
@@ -122,6 +126,7 @@ class Rounds:
         self._at_sender: Flags = (flows["vantage"].cast(pl.String) == "sender").fill_null(False).to_numpy()
         self.flow_opposite = _opposites(flows["connection"].to_numpy())
         self.flow_least_s = evidence.column("rtt_min_s")
+        self._away: Floats = np.nan_to_num(evidence.column("vantage_fraction"))
         smss = evidence.column("smss_bytes")
         self.flow_full_size = evidence.full_size
         self.flow_smss: Floats = np.maximum(np.where(np.isfinite(smss), smss, 1.0), 1.0)
@@ -218,6 +223,44 @@ class Rounds:
         last = self.position == self.flow_count[self.owner] - 1
         pauses: Flags = np.where(often[self.owner], paused | last, rare)
         return pauses
+
+    @cached_property
+    def turns(self) -> Flags:
+        """Rounds of a conversation: all that was sent was acknowledged, and more was sent only after the other end's
+        data, in `TURNS` rounds in a row; and the flow's last round, after such."""
+        if not (self.flow_opposite[self.owner] >= 0).any():
+            return np.zeros(len(self), np.bool_)
+        last = self.position == self.flow_count[self.owner] - 1
+        turn = self._answered & self._settled & ~last
+        turn |= last & np.append(False, turn[:-1])
+        breaks = np.append(True, (turn[1:] != turn[:-1]) | (self.owner[1:] != self.owner[:-1]))
+        run: Ints = np.cumsum(breaks) - 1
+        turns: Flags = turn & (np.bincount(run)[run] >= TURNS)
+        return turns
+
+    @cached_property
+    def _answered(self) -> Flags:
+        """Rounds in which the other end's data came to the sender."""
+        said = latest(self.flow_opposite[self.owner], self.until, self.owner, self.start)
+        spoke = np.append(self.start, 0)[said]
+        heard = spoke + (1e9 * self._away * np.nan_to_num(self.flow_least_s))[self.owner]
+        answered: Flags = (said >= 0) & (spoke > self.start) & (heard <= self.until)
+        return answered
+
+    @cached_property
+    def _settled(self) -> Flags:
+        """Rounds at whose end nothing was outstanding: so it seems, or no more segments were sent than were
+        acknowledged since that was so."""
+        settled = self.idle > 0
+        acked = np.ceil(np.nan_to_num(self.acked) / self.smss)
+        since = pl.DataFrame(
+            {"owner": self.owner, "part": np.cumsum(np.append(0, settled)[:-1]), "more": self.sent - acked}
+        )
+        since = since.with_columns(more=pl.col("more").cum_sum().over("owner", "part"))
+        least = pl.col("more").cum_min().over("owner", "part").clip(upper_bound=0.0)
+        outstanding = since.select(pl.col("more") - least).to_series().to_numpy()
+        none: Flags = settled | (outstanding <= 0)
+        return none
 
     @property
     def own_clock(self) -> Flags:

@@ -31,6 +31,7 @@ from tcpfit.diagnosis.causes import (
     SLOW_START,
     STALLED,
     TIMEOUT,
+    TURN,
     UNANSWERED,
     UNKNOWN,
     WINDOW,
@@ -97,6 +98,14 @@ AWAITED = (
     "have the other end ask sooner, or for more at a time; the network and the sender had room",
 )
 """Who, sentence and remedy of application-limited, where the sender waited for the other end most of that time."""
+
+IN_TURN = (
+    "receiver",
+    "the ends took turns: each flight came only after the other end's data, which acknowledged all before",
+    "ask for more at a time, or before the answer is there (pipelining, several connections), or shorten the round "
+    "trip; the network and the buffers had room",
+)
+"""The same where it waited so round after round: a round trip each, however large the flight."""
 
 AT_ONCE = (
     "sender",
@@ -234,9 +243,10 @@ class _Parts:
         self.span_cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
         self.flow_seconds: Floats = summed(self.span_length, owner, len(flow))
         self.flow_kernel = self._kernel(spans, owner)
-        self.flow_awaited, self.flow_unanswered, self.flow_at_once, self.flow_by_clock = (
+        rules = (AWAITING, TURN, UNANSWERED, ONE_FLIGHT, BY_CLOCK)
+        self.flow_awaited, self.flow_in_turn, self.flow_unanswered, self.flow_at_once, self.flow_by_clock = (
             summed(self.span_length[rows], owner[rows], len(flow))
-            for rows in ((spans["rule"] == rule).to_numpy() for rule in (AWAITING, UNANSWERED, ONE_FLIGHT, BY_CLOCK))
+            for rows in ((spans["rule"] == rule).to_numpy() for rule in rules)
         )
         # spans of a flow and cause together, in order of time
         order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
@@ -274,7 +284,9 @@ class _Parts:
         confidence = DIRECTNESS[primary] * place * (1.0 if share >= 0.5 else 0.5)
         shown = [c for c in found if c.time_share >= LEAST_SHARE] or found[:1]
         who, sentence, remedy = WHO[primary], SENTENCES[primary], REMEDIES[primary]
-        if primary == APPLICATION and self.flow_awaited[position] > share * total_s / 2:
+        if primary == APPLICATION and self.flow_in_turn[position] > share * total_s / 2:
+            who, sentence, remedy = IN_TURN
+        elif primary == APPLICATION and self.flow_awaited[position] + self.flow_in_turn[position] > share * total_s / 2:
             who, sentence, remedy = AWAITED
         elif primary == SLOW_START and self.flow_at_once[position] > share * total_s / 2:
             who, sentence, remedy = AT_ONCE

@@ -194,3 +194,43 @@ def test_a_flat_flight_by_a_clock_is_no_send_buffer(tmp_path):
     assert found.diagnosis.primary == "unknown"
     assert seconds(found, "send-buffer-limited") == 0
     assert "the sender's clock" in found.diagnosis.causes[0].evidence[0]
+
+
+def in_turn(size: int, think: float, at_client: bool, number: int = 40, rtt: float = 0.1) -> Conversation:
+    """Requests of 300 bytes, each sent when the whole answer before is there, which it acknowledges."""
+    talk = Conversation(rtt, at_client=at_client)
+    for n in range(number):
+        asked = 0.2 + n * (rtt + think + 1e-3)
+        answered = asked + think + (rtt if at_client else 1e-4)
+        talk.data(asked, CLIENT, 300 * n, 300 * (n + 1), acked=size * n)
+        talk.data(answered, SERVER, size * n, size * (n + 1), acked=300 * (n + 1))
+    return talk
+
+
+@pytest.mark.parametrize("at_client", [False, True], ids=["at the server", "at the client"])
+@pytest.mark.parametrize("think", [2e-4, 0.005, 0.03], ids=str)
+@pytest.mark.parametrize("size", [200, 2 * MSS, 3 * MSS + 104, 20 * MSS], ids=str)
+def test_answers_of_one_size_are_no_send_buffer(tmp_path, size, think, at_client):
+    """The flight is flat because the answers are of one size: each waits for its request."""
+    _, server = in_turn(size, think, at_client).report(tmp_path)
+    assert (server.diagnosis.primary, server.diagnosis.who) == ("application-limited", "receiver")
+    assert seconds(server, "application-limited") > 0.9 * sum(each.seconds for each in server.diagnosis.causes)
+
+
+def test_a_sender_that_a_buffer_holds_does_not_take_turns(tmp_path):
+    """The reader says something a round trip; the server's data flow on, with some of them always outstanding."""
+    talk = Conversation()
+    window, sent, asked = 8 * MSS, 8 * MSS, 0
+    talk.data(0.2, SERVER, 0, window)
+    for n in range(60 * 4):
+        at = 0.3 + n * 0.025
+        acked = 2 * MSS * (n + 1)
+        if n % 4 == 0:
+            talk.data(at, CLIENT, asked, asked + 50, acked=acked)
+            asked += 50
+        else:
+            talk.ack(at, CLIENT, acked, sent=asked)
+        talk.data(at + 1e-4, SERVER, sent, sent + 2 * MSS, acked=asked)
+        sent += 2 * MSS
+    _, server = talk.report(tmp_path)
+    assert server.diagnosis.primary == "send-buffer-limited"
