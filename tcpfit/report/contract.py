@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 COUNTS = (
     "data_segments",
+    "sent_segments",
     "data_bytes",
     "unique_bytes",
     "retransmitted_segments",

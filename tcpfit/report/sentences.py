@@ -27,10 +27,11 @@ def how_seen(flow: dict[str, Any]) -> str:
 
 
 def _of_segments(flow: dict[str, Any]) -> str:
+    """Of what was sent: a capture behind the place of a loss has the lost segments not among those that it saw."""
     counts = flow["counts"]
     if counts["lost_segments"] > counts["data_segments"]:  # nearly all of a sampled capture
         return f"{lost(flow)} segments lost beside {counts['data_segments']} that were seen"
-    return f"{lost(flow)} of {counts['data_segments']} segments lost"
+    return f"{lost(flow)} of {counts['sent_segments']} segments lost"
 
 
 def what_happened(flow: dict[str, Any]) -> str:
