@@ -49,7 +49,7 @@ FLOW = {
     "dst_port": int,
     "start_time": float,
     "duration_s": float,
-    "vantage": {"position": str, "confidence": NUMBER},
+    "vantage": {"position": str, "confidence": NUMBER, "fraction": NUMBER},
     "handshake": {
         "rtt_s": NUMBER,
         "mss_bytes": COUNT,
@@ -63,10 +63,10 @@ FLOW = {
     "congestion_control": {"family": str, "confidence": NUMBER},
     "counts": dict.fromkeys(
         (
-            "data_segments sent_segments data_bytes unique_bytes retransmitted_segments lost_segments spurious_retransmissions "
-            "loss_events fast_recoveries timeouts tail_loss_probes reorder_events reordered_segments "
-            "duplicated_segments zero_window_episodes "
-            "ce_segments ece_acks ace_marks mark_events cwr_segments"
+            "data_segments sent_segments data_bytes unique_bytes retransmitted_segments lost_segments "
+            "lost_upstream spurious_retransmissions loss_events fast_recoveries timeouts tail_loss_probes "
+            "reorder_events reordered_segments duplicated_segments zero_window_episodes ce_segments ece_acks "
+            "ace_marks mark_events cwr_segments"
         ).split(),
         COUNT,
     )

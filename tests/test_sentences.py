@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 import tcpfit
+from tcpfit.diagnosis import diagnose
 from tcpfit.report import sentences
 
 SAMPLES = Path(__file__).parent.parent / "sample-traces"
@@ -24,3 +26,30 @@ def test_losses_are_of_what_was_sent(end):
     flow = facts(SAMPLES / f"sack-loss-{end}.pcap.gz")
     assert "102 of 4429 segments lost" in sentences.what_happened(flow)
     assert 102 / 4429 == pytest.approx(flow["parameters"]["q_tilde"]["value"], rel=1e-3)
+
+
+@pytest.mark.parametrize(("lost", "before", "position"), [(246, 232, "middle"), (102, 0, "middle"), (9, 9, "receiver")])
+def test_the_side_of_a_capture_on_the_path_is_said(lost, before, position):
+    """At an end there is one side alone."""
+    said = sentences.lost_before(position, lost, before)
+    assert said == (f"{before} of them before the capture point" if position == "middle" else "")
+
+
+def test_the_place_on_the_path_is_said():
+    flow = facts(SAMPLES / "sack-loss-sender.pcap.gz")
+    flow["vantage"] |= {"position": "middle", "fraction": 0.4005}
+    flow["counts"] |= {"lost_upstream": 60}
+    assert "captured on the path, 40% of the round trip between there and the sender" in sentences.how_seen(flow)
+    assert "102 of 4429 segments lost (60 of them before the capture point)" in sentences.what_happened(flow)
+
+
+def test_a_verdict_of_losses_says_on_which_side_they_were():
+    found = tcpfit.analyze(SAMPLES / "sack-loss-sender.pcap.gz")
+    lost = found.flows["lost_segments"][0]
+    for before in (0, lost):
+        flows = found.flows.with_columns(
+            vantage=pl.lit("middle", found.flows.schema["vantage"]), lost_upstream=pl.lit(before, pl.UInt64)
+        )
+        (diagnosis,) = diagnose(flows, found.events, found.rounds).values()
+        assert diagnosis.primary == "loss-limited"
+        assert f"{before} of {lost} lost segments were lost before the capture point" in diagnosis.text

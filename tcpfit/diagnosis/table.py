@@ -10,12 +10,13 @@ import polars as pl
 
 from tcpfit import arguments
 from tcpfit.diagnosis.accounting import account
+from tcpfit.diagnosis.causes import LOSS, TIMEOUT
 from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
 from tcpfit.diagnosis.cost import Cost, Together, accounted_together
 from tcpfit.diagnosis.excerpt import excerpt
 from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.stalls import Stall, stalls
-from tcpfit.diagnosis.verdict import Diagnosis, attempted, judge, withheld
+from tcpfit.diagnosis.verdict import Diagnosis, attempted, judge, placed, withheld
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
@@ -59,6 +60,9 @@ def of_spans(flows: pl.DataFrame, spans: pl.DataFrame) -> dict[int, Diagnosis]:
     for row in flows.filter(data_segments=0, acks_seen=False).iter_rows(named=True):
         if row["timeouts"]:
             found[row["flow"]] = attempted(found[row["flow"]], row["timeouts"] + 1, row["completeness"])
+    for row in flows.filter(pl.col("vantage") == "middle", pl.col("lost_segments") > 0).iter_rows(named=True):
+        if found[row["flow"]].primary in (LOSS, TIMEOUT):
+            found[row["flow"]] = placed(found[row["flow"]], row["lost_segments"], row["lost_upstream"])
     return found
 
 

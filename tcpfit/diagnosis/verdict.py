@@ -201,6 +201,13 @@ def attempted(diagnosis: Diagnosis, syns: int, completeness: int) -> Diagnosis:
     return replace(diagnosis, text=f"The SYN was sent {syns} times and was {text}", remedy=remedy)
 
 
+def placed(diagnosis: Diagnosis, lost: int, before: int) -> Diagnosis:
+    """The diagnosis of a flow captured on the path, with the side of the capture point on which segments were lost."""
+    return replace(
+        diagnosis, text=f"{diagnosis.text} {before} of {lost} lost segments were lost before the capture point."
+    )
+
+
 def withheld(spans: pl.DataFrame, flow: Ints, missed: Floats) -> pl.DataFrame:
     """The spans with those that rest on losses unknown, and a rule that says why, in flows of whose data the capture
     missed more than `CAPTURE_LOSS`; but for silences, which no packet that it missed explains. Of a sampled capture

@@ -39,6 +39,7 @@ COUNTS = (
     "unique_bytes",
     "retransmitted_segments",
     "lost_segments",
+    "lost_upstream",
     "spurious_retransmissions",
     "loss_events",
     "fast_recoveries",
@@ -242,7 +243,7 @@ def groups(analysis: Analysis, flows: pl.DataFrame) -> dict[str, pl.DataFrame]:
     family = families(analysis.evidence).select("flow", pl.col("family").cast(pl.String), "confidence")
     observed = ranking.observed_of(analysis.evidence)
     return {
-        "vantage": flows.select(position="vantage", confidence="vantage_confidence"),
+        "vantage": flows.select(position="vantage", confidence="vantage_confidence", fraction="vantage_fraction"),
         "handshake": flows.select(pl.col("handshake_rtt_s").alias("rtt_s"), *HANDSHAKE),
         "ending": flows.select(pl.col("ending").cast(pl.String).alias("how"), "reset_frame", "completeness"),
         "congestion_control": of_flow(flows, family).select(pl.col("family").fill_null("unknown"), "confidence"),

@@ -12,6 +12,8 @@ def how_seen(flow: dict[str, Any]) -> str:
     vantage, handshake, control = flow["vantage"], flow["handshake"], flow["congestion_control"]
     seen = {"middle": "captured on the path", "unknown": "captured at an unknown place"}
     parts = [seen.get(vantage["position"], f"captured at the {vantage['position']}")]
+    if vantage["position"] == "middle" and vantage["fraction"] is not None:
+        parts.append(f"{vantage['fraction']:.0%} of the round trip between there and the sender")
     if handshake["mss_bytes"] is not None:
         parts.append(f"MSS {handshake['mss_bytes']}")
     if handshake["rtt_s"] is not None:
@@ -31,7 +33,14 @@ def _of_segments(flow: dict[str, Any]) -> str:
     counts = flow["counts"]
     if counts["lost_segments"] > counts["data_segments"]:  # nearly all of a sampled capture
         return f"{lost(flow)} segments lost beside {counts['data_segments']} that were seen"
-    return f"{lost(flow)} of {counts['sent_segments']} segments lost"
+    text = f"{lost(flow)} of {counts['sent_segments']} segments lost"
+    where = lost_before(flow["vantage"]["position"], counts["lost_segments"], counts["lost_upstream"])
+    return f"{text} ({where})" if where else text
+
+
+def lost_before(position: str, lost: int | None, before: int | None) -> str:
+    """On which side of a capture point on the path segments were lost; empty elsewhere, or where none was."""
+    return f"{before} of them before the capture point" if position == "middle" and lost and before is not None else ""
 
 
 def what_happened(flow: dict[str, Any]) -> str:
