@@ -61,3 +61,10 @@ def test_long_address_keeps_both_ends():
 def test_meaning_of_a_parameter_leaves_out_its_source():
     assert "loss events per segment sent" == words.meaning("p")
     assert "" == words.meaning("nothing")
+
+
+def test_what_a_parameter_is():
+    """Of a flow without a timeout the timer is no mean of timeouts, and w is no mean over the flow's whole time."""
+    assert words.meaning("w") == "mean data in flight when a recovery or a series of timeouts began"
+    assert words.meaning("rto", 9) == "mean first timeout of a series"
+    assert words.meaning("rto", 0) == "timer reckoned from the round trips (RFC 6298): no timeout was seen"

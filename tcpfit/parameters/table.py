@@ -22,7 +22,7 @@ NAMES = {
     "rtt_p95": ("s", "95th percentile of the round-trip time"),
     "rto": ("s", "mean first timeout of a series (T0 of Padhye et al. 1998); replayed (RFC 6298) where none was seen"),
     "p_to": ("", "share of loss events that ended in a timeout"),
-    "w": ("segments", "mean data in flight (RFC 6675's pipe) when a recovery or a series of timeouts began"),
+    "w": ("segments", "mean data in flight when a recovery or a series of timeouts began (RFC 6675's pipe)"),
     "w_max": ("segments", "window limit of receiver or sender, null where none was reached"),
     "b": ("rounds/segment", "rounds per segment of window growth in congestion avoidance (Padhye et al. 1998)"),
     "d": ("segments", "segments that one reordering event delays (Sharma et al.)"),
@@ -40,6 +40,12 @@ PARAMETERS = (
     Column("value", F64, "", "its estimate, in the parameter's unit; null if it cannot be had"),
     Column("low", F64, "", "lower end of the 95 % interval; null if one observation or none is behind it"),
     Column("high", F64, "", "upper end of the 95 % interval"),
-    Column("n", U32, "", "observations behind it: events of a rate or a mean, rounds of an RTT, stretches of b"),
+    Column(
+        "n",
+        U32,
+        "",
+        "observations behind it: events of a rate or a mean, rounds of an RTT, samples of the smallest, "
+        "stretches of b; 0 of a timeout reckoned from the round trips",
+    ),
 )
 """Columns of the table that `tcpfit.parameters.estimate` returns."""

@@ -163,7 +163,7 @@ def _parameters(flow: dict[str, Any]) -> Table:
             interval = f"{words.quantity(name, low)} to {words.quantity(name, high)}"
         observations = words.NONE if estimate["n"] is None else str(estimate["n"])
         value = words.quantity(name, estimate["value"])
-        table.add_row(f"  {name}", value, interval, observations, words.meaning(name))
+        table.add_row(f"  {name}", value, interval, observations, words.meaning(name, estimate["n"]))
     return table
 
 

@@ -9,6 +9,8 @@ from tcpfit.parameters import NAMES
 
 NONE = "-"
 
+REPLAYED = "timer reckoned from the round trips (RFC 6298): no timeout was seen"
+
 
 def rate(bps: float | None) -> str:
     """A rate: 1.85 Mb/s."""
@@ -85,8 +87,10 @@ def quantity(name: str, value: float | None) -> str:
     return seconds(value) if unit == "s" else number(value)
 
 
-def meaning(name: str) -> str:
-    """What a parameter is, without its source."""
+def meaning(name: str, observations: int | None = None) -> str:
+    """What a parameter is, without its source; of so many observations."""
+    if name == "rto" and observations == 0:
+        return REPLAYED
     _, text = NAMES.get(name, ("", ""))
     return re.split(r" \(|;|, null", text)[0]
 

@@ -219,7 +219,7 @@ def _parameter(name: str, estimate: Mapping[str, Any]) -> dict[str, str]:
         "value": words.quantity(name, estimate["value"]),
         "interval": interval,
         "n": words.NONE if estimate["n"] is None else str(estimate["n"]),
-        "meaning": words.meaning(name),
+        "meaning": words.meaning(name, estimate["n"]),
     }
 
 
