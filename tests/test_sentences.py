@@ -53,3 +53,19 @@ def test_a_verdict_of_losses_says_on_which_side_they_were():
         (diagnosis,) = diagnose(flows, found.events, found.rounds).values()
         assert diagnosis.primary == "loss-limited"
         assert f"{before} of {lost} lost segments were lost before the capture point" in diagnosis.text
+
+
+def test_one_flight_at_the_receiver_has_no_goodput():
+    """1.8 kB within 146 us, of a round trip of 18 ms: what arrives back to back is the path's rate, or the host's."""
+    flow = facts(SAMPLES / "sack-loss-receiver.pcap.gz")
+    assert "goodput" in sentences.what_happened(flow)
+    flow["duration_s"] = flow["parameters"]["rtt_min"]["value"] / 100
+    assert "goodput" not in sentences.what_happened(flow)
+    assert "in one flight of" in sentences.what_happened(flow)
+    assert sentences.goodput(flow) == "-"
+
+
+def test_acks_alone_say_what_was_acknowledged():
+    flow = facts(SAMPLES / "sack-loss-sender.pcap.gz")
+    flow["counts"] |= {"data_segments": 0, "unique_bytes": 0, "acked_bytes": 6_250_000}
+    assert sentences.what_happened(flow).startswith("6.25 MB acknowledged in ")

@@ -37,6 +37,7 @@ COUNTS = (
     "sent_segments",
     "data_bytes",
     "unique_bytes",
+    "acked_bytes",
     "retransmitted_segments",
     "lost_segments",
     "lost_upstream",

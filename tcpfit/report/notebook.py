@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING
 
-from tcpfit.report import words
+from tcpfit.report import sentences, words
 from tcpfit.report.contract import capture_facts, flow_facts
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def html(analysis: Analysis) -> str:
             words.endpoint(flow["src"], flow["src_port"]),
             words.endpoint(flow["dst"], flow["dst_port"]),
             words.seconds(flow["duration_s"]),
-            words.rate(flow["observed"]["goodput_bps"]),
+            sentences.goodput(flow),
             str(flow["counts"]["data_segments"]),
             words.number(flow["counts"]["lost_segments"]),
             words.number(flow["parameters"]["p"]["value"]),

@@ -45,12 +45,15 @@ def lost_before(position: str, lost: int | None, before: int | None) -> str:
 
 def what_happened(flow: dict[str, Any]) -> str:
     """How much was sent at which rate, and how often something happened to it."""
-    counts, observed = flow["counts"], flow["observed"]
-    parts = [
-        f"{words.size(counts['unique_bytes'])} in {words.seconds(flow['duration_s'])}",
-        f"goodput {words.rate(observed['goodput_bps'])}",
-        _of_segments(flow),
-    ]
+    counts = flow["counts"]
+    lasted = words.seconds(flow["duration_s"])
+    if one_flight(flow):
+        moved = f"{words.size(counts['unique_bytes'])} in one flight of {lasted} at the receiver, no transfer's time"
+    elif counts["data_segments"]:
+        moved = f"{words.size(counts['unique_bytes'])} in {lasted}, goodput {goodput(flow)}"
+    else:
+        moved = f"{words.size(counts['acked_bytes'])} acknowledged in {lasted}, goodput {goodput(flow)}"
+    parts = [moved, _of_segments(flow)]
     for key, noun in (
         ("loss_events", "loss event"),
         ("fast_recoveries", "fast recovery"),
@@ -73,6 +76,17 @@ def what_happened(flow: dict[str, Any]) -> str:
         by = flow["ending"]["how"].removeprefix("reset-by-")
         parts.append(f"reset by the {by} in frame {flow['ending']['reset_frame']}")
     return ", ".join(parts)
+
+
+def one_flight(flow: dict[str, Any]) -> bool:
+    """Did the flow's data pass the receiver within a round trip? The time between them is none of a transfer."""
+    trip = flow["parameters"]["rtt_min"]["value"] or flow["handshake"]["rtt_s"] or 0.0
+    return bool(flow["vantage"]["position"] == "receiver" and flow["duration_s"] < trip)
+
+
+def goodput(flow: dict[str, Any]) -> str:
+    """The rate of what arrived; none where one flight passed the receiver."""
+    return words.NONE if one_flight(flow) else words.rate(flow["observed"]["goodput_bps"])
 
 
 def lost(flow: dict[str, Any]) -> str:

@@ -93,7 +93,7 @@ def _overview(flows: list[dict[str, Any]]) -> Table:
         table.add_row(
             str(flow["id"]),
             "\n".join(words.short_endpoint(flow[end], flow[f"{end}_port"]) for end in ("src", "dst")),
-            f"{words.seconds(flow['duration_s'])}\n{words.rate(flow['observed']['goodput_bps'])}",
+            f"{words.seconds(flow['duration_s'])}\n{sentences.goodput(flow)}",
             f"{counts['data_segments']}\n{sentences.lost(flow)}",
             f"{words.number(parameters['p']['value'])}\n{words.seconds(parameters['rtt']['value'])}",
             _verdict(flow["verdict"]),

@@ -110,7 +110,7 @@ def _row(flow: dict[str, Any], drawn: bool) -> Row:
         "from": (ends[0], ends[0]),
         "to": (ends[1], ends[1]),
         "held back by": (diagnosis["primary"] + ("" if share is None else f", {share:.0%}"), diagnosis["primary"]),
-        "goodput": (words.rate(goodput), goodput),
+        "goodput": (sentences.goodput(flow), goodput),
         "bytes": (words.size(counts["unique_bytes"]), counts["unique_bytes"]),
         "duration": (words.seconds(flow["duration_s"]), flow["duration_s"]),
         "lost": (sentences.lost(flow), counts["lost_segments"]),
@@ -131,8 +131,8 @@ def _section(found: Report, facts: dict[str, Any], start_ns: int) -> Section:
         ends=(words.endpoint(flow["src"], flow["src_port"]), words.endpoint(flow["dst"], flow["dst_port"])),
         facts=facts,
         report=found,
-        summary=f"{words.size(facts['counts']['unique_bytes'])} in {words.seconds(facts['duration_s'])}, "
-        f"{words.rate(facts['observed']['goodput_bps'])}",
+        summary=f"{words.size(facts['counts']['unique_bytes'])} in {words.seconds(facts['duration_s'])}"
+        + ("" if sentences.one_flight(facts) else f", {sentences.goodput(facts)}"),
         seen=sentences.how_seen(facts),
         happened=sentences.what_happened(facts),
         sure=_sure(diagnosis.confidence, share),
