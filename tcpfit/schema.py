@@ -236,7 +236,7 @@ FLOWS = (
     Column("missing_segments", U64, "segments", "acknowledged but never seen: lost by the capture, not by the network"),
     Column("acks", U64, "", "ACKs that advanced the left edge"),
     Column("duplicate_acks", U64, "", "duplicate ACKs (RFC 5681, 2)"),
-    Column("rtt_samples", U64, "", "round-trip samples (Karn's rule applied)"),
+    Column("rtt_samples", U64, "", "round-trip samples, one an ACK: from the oldest segment it covers, delayed ACKs and all (Karn's rule applied)"),
     Column(
         "rtt_mean_s",
         F64,
@@ -245,7 +245,7 @@ FLOWS = (
     ),
     Column("rtt_sd_s", F64, "s", "standard deviation of the samples"),
     Column("rtt_min_s", F64, "s", "smallest sample"),
-    Column("rtt_p95_s", F64, "s", "95th percentile of the samples (logarithmic bins, 3 %)"),
+    Column("rtt_p95_s", F64, "s", "95th percentile of the samples: the upper edge of its bin, 3 % wide"),
     Column("rto_s", F64, "s", "mean replayed retransmission timeout (RFC 6298, Linux floor where the host shows it)"),
     Column("flight_max", F64, "segments", "largest amount of data outstanding; null if one direction is missing"),
     Column("rwnd_max", F64, "segments", "largest window advertised, scaled; null if the scale is unknown"),
