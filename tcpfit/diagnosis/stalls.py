@@ -101,7 +101,8 @@ class _Evidence:
 
 
 def stalls(flow: dict[str, Any], events: pl.DataFrame, segments: pl.DataFrame) -> list[Stall]:
-    """The stalls of one flow, a row of `flows`, in order of time; events and segments may be those of all flows."""
+    """The stalls of one flow, a row of `flows`, in order of time; events may be those of all flows, segments are those
+    of its connection (`connections.segments_of`)."""
     own = events.filter(pl.col("flow") == flow["flow"]).with_columns(pl.col("kind", "reason").cast(pl.String))
     packets = _packets(flow, segments, own.filter(pl.col("kind") == "reordering")["frame"])
     if len(packets.time) < 2:

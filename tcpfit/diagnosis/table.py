@@ -12,6 +12,7 @@ from tcpfit import arguments
 from tcpfit.diagnosis.accounting import account
 from tcpfit.diagnosis.causes import LOSS, TIMEOUT
 from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
+from tcpfit.diagnosis.connections import segments_of
 from tcpfit.diagnosis.cost import Cost, Together, accounted_together
 from tcpfit.diagnosis.excerpt import excerpt
 from tcpfit.diagnosis.finding import Finding
@@ -161,7 +162,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     named = {row["flow"]: row["models"] or [] for row in analysis.verdicts.select("flow", "models").to_dicts()}
     found = []
     for number in analysis.largest():
-        silences = stalls(rows[number], analysis.events, analysis.segments)
+        silences = stalls(rows[number], analysis.events, segments_of(whole, rows[number]))
         if span_ns is not None:
             silences = [s for s in silences if s.end_ns > span_ns[0] and s.start_ns < span_ns[1]]
         own = _arrays(spans, number)

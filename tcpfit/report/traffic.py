@@ -6,14 +6,13 @@ SYN was seen they count from the byte before the first segment.
 
 from __future__ import annotations
 
-import warnings
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from tcpfit.schema import ENDS, polars_schema
+from tcpfit.diagnosis.connections import connection_ends, placed
+from tcpfit.schema import ENDS
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -22,8 +21,6 @@ FIN, SYN, RST, PSH, ACK = 1, 2, 4, 8, 16
 
 FLAGS = ("FIN", "SYN", "RST", "PSH", "ACK", "URG", "ECE", "CWR", "AE")
 """Names of the bits of the flags, lowest first (RFC 9293, 3.1; RFC 3168; RFC 9768)."""
-
-BEFORE_ALL = -(2**62)
 
 
 def labelled(analysis: Analysis, flows: Iterable[int] | None = None) -> pl.DataFrame:
@@ -37,63 +34,16 @@ def labelled(analysis: Analysis, flows: Iterable[int] | None = None) -> pl.DataF
     `analysis` is to have all flows of the capture, since ports can be used again.
     """
     segments = analysis.segments
-    ends = connection_ends(analysis)
+    ends = connection_ends(analysis.flows, segments)
     if flows is not None:
         wanted = analysis.flows.filter(pl.col("flow").is_in(list(flows)))["connection"].implode()
         segments = segments.join(
             ends.filter(pl.col("connection").is_in(wanted)), on=list(ENDS), how="semi", maintain_order="left"
         )
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # polars says that it trusts the sorting where there are groups
-        known = segments.sort("time_ns", maintain_order=True).join_asof(
-            ends.sort("start_ns"), left_on="time_ns", right_on="start_ns", by=list(ENDS), strategy="backward"
-        )
+    known = placed(segments, ends)
     if flows is not None:
         known = known.filter(pl.col("connection").is_in(wanted))  # ports that were used again
-    return _offsets(known.sort("frame").drop("start_ns"))
-
-
-def connection_ends(analysis: Analysis) -> pl.DataFrame:
-    """Two rows a connection, one for either sender: ends, connection, flow, reverse, and when it begins.
-
-    The first connection between two ends begins before everything; a later one, on ports used again, with the first SYN
-    after its predecessor's last data, or with its own first data where no SYN was seen.
-    """
-    by_ends: dict[frozenset[tuple[str, int]], dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
-    for row in analysis.flows.select(*ENDS, "flow", "connection", "first_ns", "last_ns").iter_rows(named=True):
-        key = frozenset(((row["src"], row["src_port"]), (row["dst"], row["dst_port"])))
-        by_ends[key][row["connection"]].append(row)
-    rows: list[tuple[Any, ...]] = []
-    for connections in by_ends.values():
-        ordered = sorted(connections.values(), key=lambda flows: min(flow["first_ns"] for flow in flows))
-        start_ns = BEFORE_ALL
-        for earlier, flows in zip([None, *ordered], ordered, strict=False):
-            if earlier is not None:
-                start_ns = _start(analysis.segments, earlier, flows)
-            rows.extend(_both_ways(flows, start_ns))
-    schema = polars_schema("flows")
-    columns = {name: schema[name] for name in (*ENDS, "connection", "flow")}
-    return pl.DataFrame(rows, schema=columns | {"reverse": schema["flow"], "start_ns": pl.Int64()}, orient="row")
-
-
-def _start(segments: pl.DataFrame, before: list[dict[str, Any]], flows: list[dict[str, Any]]) -> int:
-    first, last = min(flow["first_ns"] for flow in flows), max(flow["last_ns"] for flow in before)
-    ports = (flows[0]["src_port"], flows[0]["dst_port"])
-    hosts = (flows[0]["src"], flows[0]["dst"])
-    opening = segments.filter(
-        pl.col("time_ns").is_between(last, first, closed="right"),
-        (pl.col("flags") & (SYN | ACK)) == SYN,
-        pl.col("src_port").is_in(ports) & pl.col("dst_port").is_in(ports),
-        pl.col("src").is_in(hosts) & pl.col("dst").is_in(hosts),
-    )
-    return first if opening.is_empty() else int(opening["time_ns"][0])
-
-
-def _both_ways(flows: list[dict[str, Any]], start_ns: int) -> Iterator[tuple[Any, ...]]:
-    numbers = {(flow["src"], flow["src_port"]): flow["flow"] for flow in flows}
-    one, other = ((flows[0][end], flows[0][f"{end}_port"]) for end in ("src", "dst"))
-    for source, target in ((one, other), (other, one)):
-        yield (*source, *target, flows[0]["connection"], numbers.get(source), numbers.get(target), start_ns)
+    return _offsets(known)
 
 
 def _signed(difference: pl.Expr) -> pl.Expr:

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 import polars as pl
 
 from tcpfit import arguments
+from tcpfit.diagnosis.connections import segments_of
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.schema import ENDS
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -55,19 +54,10 @@ class View:
         return self.flow[column]
 
     @cached_property
-    def _connections(self) -> pl.DataFrame:
-        """Rows of flows between the same two ends, either way: a pair of ports may be used again."""
-        flow, table = self.flow, self.analysis.flows
-        ahead = [pl.col(name) == flow[name] for name in ENDS]
-        back = [pl.col(name) == flow[other] for name, other in zip(ENDS, [*ENDS[2:], *ENDS[:2]], strict=True)]
-        return table.filter(pl.all_horizontal(ahead) | pl.all_horizontal(back)).sort("first_ns")
-
-    @cached_property
     def other(self) -> dict[str, Any] | None:
         """The row of the opposite direction; None if it carried nothing."""
-        rows = self._connections.filter(
-            (pl.col("connection") == self["connection"]) & (pl.col("flow") != self["flow"])
-        ).to_dicts()
+        same = pl.col("connection") == self["connection"]
+        rows = self.analysis.flows.filter(same & (pl.col("flow") != self["flow"])).to_dicts()
         return rows[0] if rows else None
 
     @property
@@ -97,17 +87,17 @@ class View:
     @cached_property
     def sent(self) -> pl.DataFrame | None:
         """Packets of the data sender, by time; None without segments. Sequence numbers do not wrap: `left`, `right`."""
-        packets = self._packets([self[name] for name in ENDS])
-        if packets is None or packets.is_empty():
-            return packets
+        packets = self._from("src")
+        if packets is None:
+            return None
         left = unwrapped(packets["seq"].to_numpy(), int(packets["seq"][0]))
         return packets.with_columns(left=left, right=left + packets["payload"].to_numpy())
 
     @cached_property
     def received(self) -> pl.DataFrame | None:
         """Packets of its peer, by time; None without segments. `edge` is the ACK on the scale of `sent.left`."""
-        packets, sent = self._packets([self[name] for name in (*ENDS[2:], *ENDS[:2])]), self.sent
-        if packets is None or packets.is_empty() or sent is None or sent.is_empty():
+        packets, sent = self._from("dst"), self.sent
+        if packets is None or sent is None:
             return packets
         flags = packets["flags"].to_numpy()
         packets = packets.filter((flags & ACK > 0) & (flags & RST == 0))
@@ -118,55 +108,37 @@ class View:
     @cached_property
     def data(self) -> pl.DataFrame | None:
         """Packets of the data sender with payload, copies made by the capture or the network left out."""
-        if self.sent is None or self.sent.is_empty():
+        if self.sent is None:
             return None
         copies = self.of("duplicate")["frame"].drop_nulls()
         return self.sent.filter((pl.col("payload") > 0) & ~pl.col("frame").is_in(copies.implode()))
 
-    def _packets(self, ends: list[Any]) -> pl.DataFrame | None:
-        packets = _packets(self.analysis, ends)
-        if packets is None:
-            return None
-        low, high = self._span
-        return packets.filter(pl.col("time_ns").is_between(low, high, closed="left"))
-
     @cached_property
-    def _span(self) -> tuple[int, int]:
-        """Times between which packets of the pair of ends are of this connection: from its first SYN to the next's."""
-        first = self._connections.group_by("connection").agg(pl.col("first_ns").min(), pl.col("last_ns").max())
-        first = first.sort("first_ns")
-        at = first["connection"].to_list().index(self["connection"])
-        low, high = -(2**62), 2**62
-        if at > 0:
-            low = self._start(int(first["last_ns"][at - 1]), int(first["first_ns"][at]))
-        if at + 1 < first.height:
-            high = self._start(int(first["last_ns"][at]), int(first["first_ns"][at + 1]))
-        return low, high
+    def packets(self) -> pl.DataFrame | None:
+        """Packets of the connection, both ways, by frame; None without segments."""
+        try:
+            found = segments_of(self.analysis, self.flow)
+        except InvalidParameter:
+            return None
+        return None if found.is_empty() else found
 
-    def _start(self, after: int, first: int) -> int:
-        """When a connection starts whose first data is sent at `first`, the one before having ended at `after`."""
-        times = [first]
-        for ends in ([self[n] for n in ENDS], [self[n] for n in (*ENDS[2:], *ENDS[:2])]):
-            packets = _packets(self.analysis, ends)
-            if packets is not None:
-                opening = packets.filter(
-                    (pl.col("flags") & (SYN | ACK) == SYN) & pl.col("time_ns").is_between(after, first)
-                )
-                times += opening["time_ns"].to_list()
-        return min(times)
+    def _from(self, end: str) -> pl.DataFrame | None:
+        """Packets of the connection that one end sent, `src` or `dst`; None without segments, or without those."""
+        if self.packets is None:
+            return None
+        sent = self.packets.filter((pl.col("src") == self[end]) & (pl.col("src_port") == self[f"{end}_port"]))
+        return None if sent.is_empty() else sent
 
     @cached_property
     def both_ways(self) -> tuple[pl.DataFrame, pl.DataFrame] | None:
         """All packets of the data sender, and all of its peer; None without segments, or without those of one."""
-        ahead, back = self.sent, self._packets([self[name] for name in (*ENDS[2:], *ENDS[:2])])
+        ahead, back = self.sent, self._from("dst")
         return None if ahead is None or back is None else (ahead, back)
 
     @cached_property
     def syns(self) -> pl.DataFrame | None:
         """SYNs and SYN-ACKs of the connection, by time; None without segments."""
-        both = [self._packets([self[n] for n in ENDS]), self._packets([self[n] for n in (*ENDS[2:], *ENDS[:2])])]
-        there = [packets.filter(pl.col("flags") & SYN > 0) for packets in both if packets is not None]
-        return pl.concat(there).sort("frame") if there else None
+        return None if self.packets is None else self.packets.filter(pl.col("flags") & SYN > 0)
 
     @cached_property
     def handshake(self) -> Handshake | None:
@@ -206,31 +178,6 @@ class View:
         """Wireshark's display filter for packets of its peer that meet a condition."""
         ip = "ipv6" if ":" in self["src"] else "ip"
         return self.show(f"{ip}.src == {self['dst']} && tcp.srcport == {self['dst_port']} && {condition}")
-
-
-_INDEXES: WeakKeyDictionary[Analysis, pl.DataFrame | None] = WeakKeyDictionary()
-
-
-def _packets(analysis: Analysis, ends: list[Any]) -> pl.DataFrame | None:
-    """The segments from one end to another; None if there are none, or if the analysis has no segments."""
-    index = _index(analysis)
-    if index is None:
-        return None
-    rows = index.filter(pl.all_horizontal(pl.col(name) == end for name, end in zip(ENDS, ends, strict=True)))
-    return None if rows.is_empty() else analysis.segments[rows["row"][0]]
-
-
-def _index(analysis: Analysis) -> pl.DataFrame | None:
-    """The rows of the table of segments by ends, made once: what one flow asks for is found without going through
-    all. A table for each of the ends would take some 15 KB."""
-    if analysis not in _INDEXES:
-        try:
-            segments = analysis.segments
-        except InvalidParameter:
-            _INDEXES[analysis] = None
-        else:
-            _INDEXES[analysis] = segments.select(ENDS).with_row_index("row").group_by(*ENDS).agg("row")
-    return _INDEXES[analysis]
 
 
 def unwrapped(numbers: np.ndarray, base: int) -> np.ndarray:

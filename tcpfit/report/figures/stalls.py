@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from tcpfit.diagnosis import stalls
+from tcpfit.diagnosis.connections import segments_of
 from tcpfit.report import words
 from tcpfit.report.figures import drawing
 from tcpfit.report.figures.causes import ARROW_DOWN, HOURGLASS, STAR
@@ -59,7 +60,7 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
             "frame": stall.frame_after,
             "last_before": stall.frame_before,
         }
-        for stall in stalls.stalls(row, analysis.events, analysis.segments)
+        for stall in stalls.stalls(row, analysis.events, segments_of(analysis, row))
     ]
     if not found:
         raise NothingToDraw(
