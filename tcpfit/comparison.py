@@ -77,7 +77,8 @@ CLASSES = {
     "one) for out of order; it was sent again all the same: an earlier copy is in the capture, or its timestamp or "
     "identification is the later one",
     "overtaken": "tshark takes what comes later than the handshake's round trip, or within 20 ms of a second duplicate "
-    "ACK, for sent again; identification, timestamp or timing show that it was sent before what it came after",
+    "ACK, for sent again; identification, timestamp or timing show that it was sent before what it came after, or "
+    "nothing had asked for it again",
     "copy": "the network or the capture made a copy: same range, identification and timestamp; tshark has no word for "
     "it and says that it was sent again",
     "proved-later": "the proof that the resend was needless came after it; tshark calls a resend spurious only where "
@@ -390,8 +391,17 @@ def _too_soon(packet: _Packet, seen: Seen) -> bool:
     return packet.flags == {"out_of_order"} and resent and _sent_again(packet, seen)
 
 
+SENT_EARLIER = {
+    "ip-id": "sent earlier by its ip-id",
+    "tsval": "sent earlier by its tsval",
+    "timing": "sent earlier by its timing",
+    "unasked": "nothing had asked for it again",
+}
+"""Reasons of reordering that `MAPPING` compares, and what they show, the strongest first."""
+
+
 def _overtaken(packet: _Packet, seen: Seen) -> bool:
-    shown = packet.reasons() & {"ip-id", "tsval", "timing", "unasked"}
+    shown = packet.reasons() & SENT_EARLIER.keys()
     return packet.is_labelled("reordering") and bool(shown) and bool(packet.flags & set(RESENT))
 
 
@@ -482,8 +492,7 @@ def _why(name: str, packet: _Packet) -> str:
             proof = f"also sent in frame {earlier[0]}" if earlier else "sent after the data before it"
             return f"{since}, less than {seen.soon_ns / 1e6:.3g} ms; {proof}"
         case "overtaken":
-            by = next(iter(sorted(packet.reasons() & {"ip-id", "tsval", "timing"})))
-            return f"{since}; sent earlier by its {by}"
+            return f"{since}; {next(shown for reason, shown in SENT_EARLIER.items() if reason in packet.reasons())}"
         case "copy":
             return f"copy of frame {earlier[0]}" if earlier else "copy of the packet before"
         case "proved-later":

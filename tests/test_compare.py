@@ -18,8 +18,9 @@ import polars as pl
 import pytest
 from captures import ACK, FIN, PSH, SYN, Packet, Transfer
 from test_cli import assert_sentence, tcpfit
+from test_scenarios import FOLDER, Reader
 
-from tcpfit import analysis, schema
+from tcpfit import analysis, comparison, schema
 from tcpfit.comparison import ANY, CLASSES, MAPPING, NOT_COMPARED, NOT_OF_PACKETS, RULES, Comparison, compare
 from tcpfit.exceptions import CaptureError, InvalidParameter
 from tcpfit.readers import wireshark
@@ -239,6 +240,27 @@ def test_what_was_overtaken_is_a_fast_retransmission_to_tshark(tmp_path):
         (frames[4], "", "lost_segment", "filled-late"),
         (frames[3], "reordering (ip-id)", "fast_retransmission", "overtaken"),
     ] == compared(talk.write(tmp_path / "late.pcap"), vantage="receiver")
+
+
+@needs_tshark
+def test_what_nothing_had_asked_for_is_a_fast_retransmission_to_tshark(tmp_path):
+    text = (FOLDER / "reordering-unasked.trace").read_text()
+    # a third segment overtakes the late one, 3 ms before that comes
+    head, late, tail = text.partition("+0.0475 < . 13001:14001(1000) ack 1 win 500 #late\n")
+    more = "+0.0445 < . 16001:17001(1000) ack 1 win 500\n+0.0001 > . 1:1(0) ack 13001 win 500\n"
+    trace = Reader().read(
+        head + more + late.replace("0.0475", "0.0029") + tail.splitlines()[0].replace("16001", "17001")
+    )
+    path = tmp_path / "unasked.pcap"
+    path.write_bytes(captures.pcap(trace.packets))
+    found = compare(analysis.analyze(path), path)
+    (row,) = found.packets.filter(pl.col("frame") == trace.frames["late"]).to_dicts()
+    assert ("reordering (unasked)", "fast_retransmission", "overtaken") == (row["label"], row["tshark"], row["class"])
+    assert row["why"].endswith("; nothing had asked for it again")
+
+
+def test_every_reason_of_a_class_has_its_words():
+    assert {reason for kind, reason in MAPPING if kind == "reordering"} == set(comparison.SENT_EARLIER)
 
 
 @needs_tshark
