@@ -106,13 +106,16 @@ def _pauses(evidence: Evidence, course: Rounds, stretches: Stretches, told: pl.D
     trip, timer = evidence.column("rtt_mean_s"), evidence.column("rto_s")
     least = np.fmin(np.where(trip > 0, 2 * trip, np.nan), np.where(timer > 0, timer, np.nan))
     long = (end - start) / 1e9 > np.fmax(least, LEAST_S)[owner]
-    pauses = pl.DataFrame({"owner": owner[long], "start_ns": start[long], "end_ns": end[long]})
+    length_s = (end - start)[long] / 1e9  # polars would multiply by the reciprocal, which is another number
+    pauses = pl.DataFrame(
+        {"owner": owner[long], "start_ns": start[long], "end_ns": end[long], "length_s": length_s},
+    )
     resent = pl.DataFrame({"owner": lost.owner, "end_ns": lost.end, "after": lost.frame})
     # two ACKs may pass at one instant, and a pause end with one resend
     return pauses.join(resent.unique(["owner", "end_ns"]), on=["owner", "end_ns"], how="left").select(
         flow=pl.Series(evidence.flow, dtype=pl.UInt32).gather(owner[long]),
         start_ns="start_ns",
-        length_s=(pl.col("end_ns") - pl.col("start_ns")) / 1e9,
+        length_s="length_s",
         cause=pl.when(pl.col("after").is_null()).then(pl.lit(APPLICATION)).otherwise(pl.lit(TIMEOUT)),
         detail=pl.when(pl.col("after").is_not_null()).then(pl.lit("ack-lost")),
         outstanding_bytes=pl.lit(0, pl.UInt64),

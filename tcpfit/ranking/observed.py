@@ -44,7 +44,8 @@ def observed_of(evidence: Evidence) -> pl.DataFrame:
     seconds = summed(np.where(part.inside, part.duration_s, 0.0), part.owner, len(evidence))
     with np.errstate(divide="ignore", invalid="ignore"):
         rate = np.where(seconds > 0, 8.0 * acked / seconds, np.nan)
-    duration = (pl.col("last_ns") - pl.col("first_ns")) / 1e9
+    # polars would multiply by the reciprocal, which is another number, where there are several flows
+    duration = pl.lit(pl.Series((evidence.column("last_ns") - evidence.column("first_ns")) / 1e9))
     unseen = pl.col("sent_segments").cast(pl.Int64) - pl.col("data_segments").cast(pl.Int64)
     sent = pl.col("data_bytes") + pl.max_horizontal(unseen, 0) * pl.col("smss_bytes")
     distinct = (pl.col("vantage").cast(pl.String) == "receiver") | ~pl.col("acks_seen")

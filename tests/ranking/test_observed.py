@@ -59,3 +59,10 @@ def test_half_the_round_trip_doubles_the_rates() -> None:
     fast, slow = (observed(*Sender(0.01, rtt_s=rtt, rto_s=4 * rtt).run(300)).to_dicts()[0] for rtt in (0.1, 0.2))
     for name in ("throughput_bps", "goodput_bps", "steady_goodput_bps"):
         assert fast[name] == pytest.approx(2 * slow[name])
+
+
+def test_the_digits_of_a_flow_do_not_depend_on_how_many_there_are() -> None:
+    """A duration that is no multiple of what a double divides exactly."""
+    flows = [flow_row(flow=n, last_ns=41_207_000 + 7 * n, acked_bytes=5000, unique_bytes=5000) for n in range(50)]
+    together = observed(*tables(flows, [], [])).rows()
+    assert together == [observed(*tables([flow], [], [])).row(0) for flow in flows]
