@@ -72,7 +72,7 @@ def diagnose(
                     raise InvalidParameter(beyond)
                 complain(beyond)
             analysis = whole.select(shown(whole))
-            found = report(analysis, _span(whole, between), whole)
+            found = report(analysis, _span(whole, between))
             if form == "json":
                 documents.append(contract.capture_facts(whole) | {"flows": [report_facts(each) for each in found]})
             elif many:

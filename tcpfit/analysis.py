@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "verdicts")
 
+BESIDE = ("flows", "events", "rounds")
+"""Tables of which the flows between the same ends are kept beside those that are selected."""
+
 FLOWS_AT_A_TIME = 4096
 """Flows that are ranked and described together, which bounds the memory."""
 
@@ -169,6 +172,17 @@ class Analysis:
             self._evidence = evidence
         return evidence
 
+    @property
+    def conversations(self) -> Evidence:
+        """The evidence of all flows between the ends of these, whatever was selected: the other direction of a flow
+        tells of its pauses, and ports can be used again."""
+        from tcpfit.parameters.evidence import Evidence
+
+        beside = self._reading.beside
+        if not beside:
+            return self.evidence
+        return Evidence(*(pl.concat([getattr(self, name), beside[name]]) for name in BESIDE))
+
     @cached_property
     def parameters(self) -> pl.DataFrame:
         """A row per flow and parameter: value, 95 % interval, number of observations."""
@@ -293,6 +307,7 @@ class Analysis:
     def select(self, flows: Sequence[int] | None = None, *, min_segments: int = 0) -> Analysis:
         """The same capture with fewer flows: those numbers, and only flows of at least so many data segments.
 
+        What is said of a flow stays the same: `conversations` has the other flows between the same ends still.
         Raises InvalidParameter for a number that the capture does not have.
         """
         arguments.whole("min_segments", min_segments, least=0)
@@ -310,7 +325,18 @@ class Analysis:
             name: table.filter(pl.col("flow").is_in(keep["flow"].implode())) if "flow" in table.columns else table
             for name, table in known.items()
         }
-        return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
+        reading = replace(self._reading, tables=tables, beside=self._beside(keep))
+        return Analysis(self.path, reading, self._choices)
+
+    def _beside(self, keep: pl.DataFrame) -> dict[str, pl.DataFrame]:
+        """Flows, events and rounds of the flows between the ends of those that are kept, these left out."""
+        before = self._reading.beside
+        tables = {name: pl.concat([getattr(self, name), *([before[name]] if before else [])]) for name in BESIDE}
+        near = tables["flows"].join(both_ways(keep), on=ENDS, how="semi", maintain_order="left")["flow"]
+        beside = near.filter(~near.is_in(keep["flow"].implode()))
+        if beside.is_empty():
+            return {}
+        return {name: table.filter(pl.col("flow").is_in(beside.implode())) for name, table in tables.items()}
 
     def portions(self, flows: Sequence[int] | None = None) -> Iterator[Analysis]:
         """The same capture some thousand flows at a time, these in their order, by default all, the largest first.
@@ -361,8 +387,11 @@ class Analysis:
         from tcpfit.anonymity import Pseudonyms
 
         pseudonyms = Pseudonyms(key)
-        tables = {name: pseudonyms.in_table(table) for name, table in self._reading.tables.items()}
-        return Analysis(self.path, replace(self._reading, tables=tables), self._choices)
+        tables, beside = (
+            {name: pseudonyms.in_table(table) for name, table in known.items()}
+            for known in (self._reading.tables, self._reading.beside)
+        )
+        return Analysis(self.path, replace(self._reading, tables=tables, beside=beside), self._choices)
 
     def plot(self, kind: str, flow: int | None = None, *, theme: str = "light") -> Any:
         """A figure of a flow, by default of the largest, as an Altair chart, which a notebook shows.

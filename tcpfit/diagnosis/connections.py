@@ -32,14 +32,13 @@ Rows = list[dict[str, Any]]
 def segments_of(analysis: Analysis, flow: dict[str, Any]) -> pl.DataFrame:
     """The segments of the connection of a flow, a row of `flows`, by frame.
 
-    `analysis` is to have all flows of the capture, since ports can be used again.
     Raises InvalidParameter where it has no segments.
     """
     rows = _index(analysis).filter(_between(flow))["row"]
     if rows.is_empty():
         return analysis.segments.clear()
     segments = analysis.segments[rows.explode().sort()]
-    flows = analysis.flows.filter(_between(flow))
+    flows = analysis.conversations.flows.filter(_between(flow))
     if flows["connection"].n_unique() == 1 and segments["around"].n_unique() == 1:
         return segments
     found = placed(segments, connection_ends(flows, segments)).filter(pl.col("connection") == flow["connection"])

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit import arguments
-from tcpfit.diagnosis.accounting import account
+from tcpfit.diagnosis.accounting import account, account_of
 from tcpfit.diagnosis.causes import LOSS, TIMEOUT
 from tcpfit.diagnosis.changes import Estimate, Models, WhatIf
 from tcpfit.diagnosis.connections import segments_of
@@ -41,10 +41,9 @@ def of(spans: pl.DataFrame, flows: pl.DataFrame) -> pl.DataFrame:
     return spans.filter(pl.col("flow").is_in(flows["flow"].implode()))
 
 
-def accounted(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> pl.DataFrame:
+def accounted(evidence: Evidence) -> pl.DataFrame:
     """The spans that diagnoses rest on: those of `account`, unknown where the capture missed too much to tell."""
-    evidence = Evidence(flows, NONE, NONE)
-    return withheld(account(flows, events, rounds), evidence.flow, _missed(evidence))
+    return withheld(account_of(evidence), evidence.flow, _missed(evidence))
 
 
 def _missed(evidence: Evidence) -> Floats:
@@ -134,11 +133,10 @@ class Report:
     """The time that is accounted for, where that is not all; findings are of the whole flow."""
 
 
-def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: Analysis | None = None) -> list[Report]:
+def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[Report]:
     """A report a flow, the largest first; `span_ns` keeps to some time. The analysis needs its segments.
 
-    Of some time the models are those named for the whole flow, with the parameters of that time. `whole` is the
-    analysis that this one was selected from: the other direction of a flow tells of its pauses.
+    Of some time the models are those named for the whole flow, with the parameters of that time.
     Raises InvalidParameter where it has no segments, and for a time that ends before it starts.
     """
     arguments.analysis(analysis)
@@ -147,10 +145,8 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     from tcpfit.diagnosis.findings import find_in
     from tcpfit.diagnosis.findings.view import View
 
-    flows, whole = analysis.flows, whole or analysis
-    near = whole.flows.filter(pl.col("connection").is_in(flows["connection"].implode()))
-    both = whole.select(near["flow"].to_list())
-    spans = of(accounted(both.flows, both.events, both.rounds), flows)
+    flows = analysis.flows
+    spans = of(accounted(analysis.conversations), flows)
     if span_ns is not None:
         spans = between(spans, *span_ns)
     diagnoses = of_spans(flows, spans)
@@ -162,7 +158,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
     named = {row["flow"]: row["models"] or [] for row in analysis.verdicts.select("flow", "models").to_dicts()}
     found = []
     for number in analysis.largest():
-        silences = stalls(rows[number], analysis.events, segments_of(whole, rows[number]))
+        silences = stalls(rows[number], analysis.events, segments_of(analysis, rows[number]))
         if span_ns is not None:
             silences = [s for s in silences if s.end_ns > span_ns[0] and s.start_ns < span_ns[1]]
         own = _arrays(spans, number)
@@ -180,7 +176,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None, whole: An
                 asked.what_if() if asked else [],
                 together + (asked.together(total_s) if asked else []),
                 silences,
-                find_in(View(whole, number)),
+                find_in(View(analysis, number)),
                 span_ns,
             )
         )

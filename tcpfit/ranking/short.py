@@ -182,19 +182,23 @@ def _of_capture(capture: Any, most: int) -> pl.DataFrame:
         )
         for k in (0, 1)
     )
-    largest = (pl.col("unique_bytes") == pl.col("unique_bytes").max().over("connection")) & (
-        pl.col("flow").rank("ordinal").over("connection", "unique_bytes") == 1
-    )
+    # of both directions, whichever of them was selected
+    both = getattr(capture, "conversations", capture).flows
+    largest = both.filter(
+        (pl.col("unique_bytes") == pl.col("unique_bytes").max().over("connection"))
+        & (pl.col("flow").rank("ordinal").over("connection", "unique_bytes") == 1)
+    )["flow"]
     beyond = pl.col("vantage_fraction").fill_null(0.0)
     path = pl.coalesce("handshake_rtt_s", "rtt_min_s")
     table = (
-        capture.flows.filter(largest)
+        capture.flows.filter(pl.col("flow").is_in(largest.implode()))
         .join(wide, on="flow", how="left")
         .join(first, on="flow", how="left")
         .join(second, on="flow", how="left")
         .with_columns(
             segments=(pl.col("unique_bytes") / pl.col("smss_bytes")).ceil(),
-            seen_s=(pl.col("last_ns") - pl.col("first_ns")) / 1e9,
+            # polars would multiply by the reciprocal, which is another number, where there are several flows
+            seen_s=(pl.col("last_ns") - pl.col("first_ns")).map_batches(lambda ns: pl.Series(ns.to_numpy() / 1e9)),
             rtt=pl.coalesce("rtt", "handshake_rtt_s", "rtt_min_s"),
             w_max=pl.col("w_max").fill_null(math.inf),
             indications=pl.col("fast_recoveries") + pl.col("timeouts"),

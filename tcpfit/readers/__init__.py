@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -61,12 +61,14 @@ class Settings:
 class Reading:
     """What a reader gives: facts about the capture, and the tables by name; `segments` only if it is to be held.
 
-    `unsaved`: the tables were saved without the segments, and that of them is empty for this reason.
+    `unsaved`: the tables were saved without the segments, and that of them is empty for this reason. `beside`: rows of
+    flows, events and rounds that were not selected, of flows between the same ends as those that were.
     """
 
     capture: dict[str, Any]
     tables: dict[str, pl.DataFrame]
     unsaved: bool = False
+    beside: dict[str, pl.DataFrame] = field(default_factory=dict)
 
 
 class Reader(Protocol):

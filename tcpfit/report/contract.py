@@ -213,8 +213,8 @@ def flow_texts(analysis: Analysis) -> Iterator[str]:
     """FLOW objects as text, the largest flow first."""
     if analysis.flows.is_empty():
         return
-    evidence = analysis.evidence
-    spans, stalls = account_of(evidence), silences_of(evidence)  # the other direction of a flow tells of its pauses
+    evidence = analysis.conversations
+    spans, stalls = account_of(evidence), silences_of(evidence)
     for portion in analysis.portions():
         yield from _flow_texts(portion, spans, stalls)
 

@@ -30,11 +30,9 @@ def labelled(analysis: Analysis, flows: Iterable[int] | None = None) -> pl.DataF
     that it acknowledges, null where that direction carried no data; `left` and `right`, the range of its payload;
     `acked`, the offset that it acknowledges in the other direction, null without the ACK flag. Segments of connections
     that carried no data are left out where flows are named and have no offsets where they are not.
-
-    `analysis` is to have all flows of the capture, since ports can be used again.
     """
     segments = analysis.segments
-    ends = connection_ends(analysis.flows, segments)
+    ends = connection_ends(analysis.conversations.flows, segments)
     if flows is not None:
         wanted = analysis.flows.filter(pl.col("flow").is_in(list(flows)))["connection"].implode()
         segments = segments.join(

@@ -133,7 +133,7 @@ def test_a_server_that_waits_for_the_next_request_is_not_to_blame(tmp_path):
     analysis, server = talk.report(tmp_path)
     assert (server.diagnosis.primary, server.diagnosis.who) == ("application-limited", "receiver")
     assert "waited for the other end" in server.diagnosis.text
-    (asked_for_alone,) = report(analysis.select([server.flow["flow"]]), whole=analysis)
+    (asked_for_alone,) = report(analysis.select([server.flow["flow"]]))
     assert server.diagnosis == asked_for_alone.diagnosis
     _, client = talk.report(tmp_path, CLIENT[0])
     assert (client.diagnosis.primary, client.diagnosis.who) == ("application-limited", "sender")

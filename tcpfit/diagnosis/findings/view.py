@@ -57,7 +57,7 @@ class View:
     def other(self) -> dict[str, Any] | None:
         """The row of the opposite direction; None if it carried nothing."""
         same = pl.col("connection") == self["connection"]
-        rows = self.analysis.flows.filter(same & (pl.col("flow") != self["flow"])).to_dicts()
+        rows = self.analysis.conversations.flows.filter(same & (pl.col("flow") != self["flow"])).to_dicts()
         return rows[0] if rows else None
 
     @property

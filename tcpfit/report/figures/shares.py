@@ -42,8 +42,7 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     """`spans` (begin, end, cause, frame, number of the rule), of which neighbours are joined, `rules` (the rule's text
     by its number), and `causes` (cause, seconds, share), the largest first."""
     row = flow_row(analysis, flow)
-    connection = analysis.flows.filter(pl.col("connection") == row["connection"])
-    spans = accounted(connection, analysis.events, analysis.rounds).filter(pl.col("flow") == flow)
+    spans = accounted(analysis.select([flow]).conversations).filter(pl.col("flow") == flow)
     spans = spans.with_columns(seconds=(pl.col("end_ns") - pl.col("start_ns")) / 1e9).filter(pl.col("seconds") > 0)
     if spans.is_empty():
         raise NothingToDraw(f"flow {flow} of {analysis.path} carried data at one instant only; no time to account for")

@@ -83,7 +83,7 @@ def content(analysis: Analysis, drawn: Sequence[int], missing: Sequence[str] = (
     """
     facts = {flow["id"]: flow for flow in contract.flow_facts(analysis)}
     start_ns = analysis.capture.get("start_ns") or 0
-    reports = report(analysis.select(drawn), whole=analysis) if drawn else []
+    reports = report(analysis.select(drawn)) if drawn else []
     rows = [_row(flow, number in drawn) for number, flow in facts.items()]
     states = Counter(row.state for row in rows)
     return Content(
