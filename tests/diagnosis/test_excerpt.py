@@ -49,3 +49,30 @@ def test_halves_have_what_happened_in_them(analysis):
 def test_a_time_without_the_flow_has_none(analysis):
     flows, events, rounds = excerpt(analysis.flows, analysis.events, analysis.rounds, 0, 1)
     assert (flows.height, events.height, rounds.height) == (0, 0, 0)
+
+
+def test_events_of_a_part_are_placed_within_it(analysis):
+    """The second half of the losses is as sure as a flow of that many losses is."""
+    row = analysis.flows.row(0, named=True)
+    middle = (row["first_ns"] + row["last_ns"]) // 2
+    flows, events, rounds = excerpt(analysis.flows, analysis.events, analysis.rounds, middle, row["last_ns"] + 1)
+    part = flows.row(0, named=True)
+    losses = events.filter(pl.col("kind") == "loss_event")
+    for name, extent in (("left", part["unique_bytes"]), ("order", part["sent_segments"])):
+        assert losses[name].min() < 0.2 * extent, name
+        assert 0.8 * extent < losses[name].max() <= 1.01 * extent, name
+    whole, half = (
+        table.filter(pl.col("name") == "p").row(0, named=True)
+        for table in (analysis.parameters, estimate(flows, events, rounds))
+    )
+    wide, wider = (each["high"] / each["low"] for each in (whole, half))
+    assert wide < wider < wide**2
+
+
+def test_bytes_of_a_part_are_those_of_its_segments(analysis):
+    row = analysis.flows.row(0, named=True)
+    middle = (row["first_ns"] + row["last_ns"]) // 2
+    part = excerpt(analysis.flows, analysis.events, analysis.rounds, middle, row["last_ns"] + 1)[0].row(0, named=True)
+    assert part["data_bytes"] / part["data_segments"] == pytest.approx(
+        row["data_bytes"] / row["data_segments"], rel=0.05
+    )
