@@ -166,13 +166,16 @@ def alone(capture: Any, models: Mapping[str, Model] | None = None) -> pl.DataFra
     return times.join(table.select("flow", "time_s"), on="flow").select("flow", "model", "time_s", "predicted_s")
 
 
+OWN = ("rtt", "rto", "w_max", "p_indication")
+"""Parameters of a flow that its transfer takes. Of p_indication the count is taken: recoveries and series of timeouts,
+whatever they back off to, but no timeout of a SYN."""
+
+
 def _of_capture(capture: Any, most: int) -> pl.DataFrame:
     rounds = capture.rounds
-    wide = capture.parameters.filter(pl.col("name").cast(pl.String).is_in(["rtt", "rto", "w_max"]))
+    wide = capture.parameters.filter(pl.col("name").cast(pl.String).is_in(OWN))
     wide = wide.with_columns(pl.col("name").cast(pl.String)).pivot(on="name", index="flow", values="value")
-    wide = wide.with_columns(
-        pl.lit(None, pl.Float64).alias(n) for n in ("rtt", "rto", "w_max") if n not in wide.columns
-    )
+    wide = wide.with_columns(pl.lit(None, pl.Float64).alias(n) for n in OWN if n not in wide.columns)
     first, second = (
         rounds.filter(pl.col("round") == k).select(
             "flow",
@@ -201,7 +204,7 @@ def _of_capture(capture: Any, most: int) -> pl.DataFrame:
             seen_s=(pl.col("last_ns") - pl.col("first_ns")).map_batches(lambda ns: pl.Series(ns.to_numpy() / 1e9)),
             rtt=pl.coalesce("rtt", "handshake_rtt_s", "rtt_min_s"),
             w_max=pl.col("w_max").fill_null(math.inf),
-            indications=pl.col("fast_recoveries") + pl.col("timeouts"),
+            indications=(pl.col("p_indication").fill_null(0.0) * pl.col("sent_segments")).round(),
             losses=pl.col("lost_segments").cast(pl.Float64),
             handshake_s=pl.col("handshake_rtt_s"),
         )

@@ -90,6 +90,17 @@ def test_loss_rates_are_those_of_the_other_transfers(web):
     assert expected < lost / sent
 
 
+def test_a_series_of_timeouts_is_one_indication():
+    """Of a flow that backed off the count is that of p_indication, not that of the expiries."""
+    own = tcpfit.analyze(SAMPLES / "short-web.pcap.gz")
+    flows = own.flows.with_columns(pl.col("timeouts") + 6)  # back-offs of one series, and those of a SYN
+    found, usual = (
+        transfers([SimpleNamespace(flows=each, rounds=own.rounds, parameters=own.parameters)])
+        for each in (flows, own.flows)
+    )
+    assert usual.equals(found)
+
+
 def test_loss_free_transfers_take_whole_rounds(web):
     """Where nothing was lost the measured slow start tells the time; spacing of segments adds up to a tenth."""
     clean = web.filter(pl.col("losses") == 0)
