@@ -21,6 +21,7 @@ from tcpfit.schema import TABLES as SCHEMAS
 
 if TYPE_CHECKING:
     from tcpfit.parameters.evidence import Evidence
+    from tcpfit.ranking.blocks import Blocks
 
 TABLES = ("captures", "flows", "events", "rounds", "parameters", "ranking", "verdicts")
 
@@ -233,8 +234,21 @@ class Analysis:
         if self.flows.height > FLOWS_AT_A_TIME:
             parts = self.portions(sorted(self.flows["flow"].to_list()))
             return pl.concat(part.by_block() for part in parts)
+        return ranking.by_block(**self._chosen())
+
+    def blocks(self) -> Blocks:
+        """The blocks of the flows' steady parts that `ranking` compares models by."""
+        from tcpfit.parameters.evidence import Evidence
+        from tcpfit.ranking.cut import cut
+
+        under = self._chosen()
+        evidence = Evidence(under["flows"], under["events"], under["rounds"])
+        return cut(evidence, under["parameters"], under["per_block"], under["rule"]).blocks
+
+    def _chosen(self) -> dict[str, Any]:
+        """What `ranking` compares models on, fits apart."""
         models, rule, block = (self._choices.get(name) for name in ("models", "rule", "block"))
-        return ranking.by_block(**self._under(models, rule or "one-rtt", block))
+        return self._under(models, rule or "one-rtt", block)
 
     def _under(self, models: Sequence[str] | None, rule: str, block: int | None) -> dict[str, Any]:
         """What models are compared on under those choices: arguments of `ranking.rank` and `ranking.by_block`."""

@@ -94,6 +94,14 @@ def test_errors_of_blocks_are_those_of_the_table_nearest_model_first(name):
         assert expected == pytest.approx(own["ratio"].to_list(), abs=1e-4)
 
 
+def test_blocks_of_the_rate_are_those_that_were_chosen_for_the_ranking():
+    usual = analysed("newreno-loss")
+    chosen = usual.ranked_by(block=30)
+    counts = [KINDS["rate"].data(each, 0)["blocks"].height for each in (usual, chosen)]
+    assert [each.by_block()["block"].n_unique() for each in (usual, chosen)] == counts
+    assert counts[0] > counts[1]
+
+
 @pytest.mark.parametrize("name", SEVERAL)
 def test_every_stall_is_drawn_and_shares_are_those_of_the_accounting(name):
     analysis = analysed(name)

@@ -8,9 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Floats
-from tcpfit.ranking.cut import cut
 from tcpfit.ranking.residuals import rate as block_rate
 from tcpfit.ranking.table import BASELINES
 from tcpfit.report import words
@@ -80,12 +78,12 @@ def _acknowledged(start: Floats, until: Floats, acked: Floats, end: float) -> tu
 
 def _blocks(analysis: Analysis, flow: int, since: int) -> pl.DataFrame:
     """The blocks that the ranking compares models by, each with the rate of its own time."""
-    evidence = Evidence(analysis.flows.filter(pl.col("flow") == flow), analysis.events, analysis.rounds)
-    blocks = cut(evidence, analysis.parameters).blocks
+    own = analysis.select([flow])
+    blocks = own.blocks()
     if len(blocks.owner) < 2:
         return pl.DataFrame(schema={"begin": pl.Float64(), "end": pl.Float64(), "rate": pl.Float64()})
     begin, end = ((time_ns - since) / 1e9 for time_ns in (blocks.start_ns, blocks.end_ns))
-    rate = 8 * float(evidence.column("smss_bytes")[0]) * block_rate(blocks.sums, "goodput")
+    rate = 8 * float(own.flows["smss_bytes"][0]) * block_rate(blocks.sums, "goodput")
     return pl.DataFrame({"begin": begin, "end": end, "rate": pl.Series(rate).fill_nan(None)})
 
 
