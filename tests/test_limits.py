@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import sys
 from pathlib import Path
 
@@ -63,6 +64,15 @@ def test_memory_ends_the_reading(tmp_path: Path) -> None:
             warning.split(" and ends here")[0] for warning in found.warnings if "--max-memory" in warning
         ]
         assert 40_000 == analysis.analyze(path, reader=reader, max_memory=sys.maxsize).capture["packets"]
+
+
+@pytest.mark.skipif(shutil.which("tshark") is None, reason="tshark is not installed")
+def test_memory_ends_the_reading_of_tshark_too(tmp_path: Path) -> None:
+    data = tcp("10.0.0.1", "10.0.0.2", 1, 2, 1, 1, ACK, payload=10)
+    path = write(tmp_path / "a.pcap", [Packet(captures.START_NS + n, data, len(data)) for n in range(10_000)])
+    found = analysis.analyze(path, reader="tshark", max_memory=1 << 20)
+    assert 4096 == found.capture["packets"]
+    assert found.warnings[0].startswith("frame 4096: the analysis has come to 1 MB (--max-memory) and ends here")
 
 
 def test_a_segment_too_many_is_outstanding(tmp_path: Path) -> None:

@@ -170,6 +170,8 @@ class Collector:
                 start = time if start is None else min(start, time)
                 end = time if end is None else max(end, time)
                 self._packet(row, time, first)
+                if self._batches.full:
+                    break
         except Complaint as complaint:
             if not self._packets:
                 raise CaptureError(str(complaint)) from None
