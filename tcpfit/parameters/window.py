@@ -4,8 +4,9 @@
 the open phase. `w_max` is the median advertised window of the rounds that came within three segments of it (Zhang et
 al. 2002, T-RAT) while nothing was lost or sent again, if at least three rounds did: in a recovery the data behind the
 hole fill the receiver's buffer, and the window that it advertises shrinks to what is left of it. Otherwise, if a run of
-30 rounds without loss keeps a flat flight (80th percentile and largest within three segments of the median) well below
-the advertised window, the sender's own limit: the median of that run's second half. Null where neither was reached.
+30 rounds without loss below the advertised window has a flat second half (the largest flight and the 20th percentile
+each less than three segments from the median, which is above six), the sender's own limit: the median of that half.
+Null where neither was reached.
 **Interval**: Student's over the events; of w_max the order statistics around the median of the rounds.
 **Departures**: a flow with a shallow paced bottleneck can look send-limited; the diagnosis tells the two apart, the
 models need only the flat window.
