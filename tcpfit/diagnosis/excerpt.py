@@ -1,9 +1,9 @@
 """The tables of some time only, so that parameters can be estimated for it.
 
 Events of that time, rounds that begin in it, and of the flows what is counted: segments sent are those of the rounds,
-losses and loss events those of the events, the round trip is the mean of the rounds' by their ACKs. The places of events
-in the stream (left, right, order) count from what was sent before; bytes are cut like the segments that carried them.
-What belongs to the path or to the handshake (least round trip, SMSS, options) stays as it is.
+losses and loss events those of the events, the round trip is the mean of the rounds' by their ACKs. The places of
+events in the stream (left, right, order) count from what was sent before; bytes are cut like the segments that carried
+them. What belongs to the path or to the handshake (least round trip, SMSS, options) stays as it is.
 **Validation**: tests/diagnosis/test_excerpt.py.
 """
 
