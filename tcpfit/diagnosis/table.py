@@ -21,6 +21,7 @@ from tcpfit.diagnosis.verdict import Diagnosis, attempted, judge, placed, withhe
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats
 from tcpfit.parameters.loss_rate import capture_loss, seen_twice
 
@@ -152,9 +153,10 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[R
     diagnoses = of_spans(flows, spans)
     rows = {row["flow"]: row for row in flows.with_columns(pl.col("vantage").cast(pl.String)).to_dicts()}
     if span_ns is None:
-        estimates = _estimates(analysis.parameters)
+        estimates = _estimates(analysis.parameters, analysis.evidence)
     else:
-        estimates = _estimates(estimate(*excerpt(flows, analysis.events, analysis.rounds, *span_ns)))
+        part = estimate(*excerpt(flows, analysis.events, analysis.rounds, *span_ns))
+        estimates = _estimates(part, analysis.evidence)
     named = {row["flow"]: row["models"] or [] for row in analysis.verdicts.select("flow", "models").to_dicts()}
     found = []
     for number in analysis.largest():
@@ -193,7 +195,15 @@ def _span(span_ns: Any) -> tuple[int, int]:
     return start, end
 
 
-def _estimates(table: pl.DataFrame) -> dict[int, dict[str, Estimate]]:
+def _estimates(table: pl.DataFrame, evidence: Evidence) -> dict[int, dict[str, Estimate]]:
+    """The parameters of each flow, b as of a Reno sender: what the ranking gives the models."""
+    factors = pl.DataFrame(
+        {"flow": evidence.flows["flow"], "of_b": as_reno(families(evidence), np.ones(len(evidence)))}
+    )
+    factor = pl.when(pl.col("name").cast(pl.String) == "b").then("of_b").otherwise(1.0)
+    table = table.join(factors, on="flow", maintain_order="left").with_columns(
+        pl.col("value", "low", "high") * factor,
+    )
     estimates: dict[int, dict[str, Estimate]] = {}
     for flow, name, *ends in table.select("flow", "name", "value", "low", "high").iter_rows():
         estimates.setdefault(flow, {})[name] = Estimate(*(np.nan if end is None else float(end) for end in ends))

@@ -36,6 +36,7 @@ from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import Model, catalogue
 from tcpfit.models.bohacek_dynamics import BohacekDynamics
 from tcpfit.parameters.evidence import Evidence
+from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats
 from tcpfit.parameters.table import NAMES
 from tcpfit.ranking.blocks import SUMS, blocks
@@ -101,6 +102,7 @@ def course(capture: Any, flow: int, *, bin_s: float | None = None, losses: str =
     value = {name: np.full(1, np.nan) for name in NAMES}
     for name, x in known.select(pl.col("name").cast(pl.String), "value").rows():
         value[name] = np.full(1, np.nan if x is None else x)
+    value["b"] = as_reno(families(evidence), value["b"])  # as the ranking gives it to the same models
     part = steady(evidence, value["w_max"])
     cut = blocks(evidence, part, value["rtt"])
     rtt, rto = float(value["rtt"][0]), float(value["rto"][0])
@@ -133,6 +135,10 @@ def course(capture: Any, flow: int, *, bin_s: float | None = None, losses: str =
     seconds = cut.sums[:, SUMS.index("seconds")] + cut.sums[:, SUMS.index("idle")]
     block_edges = origin + np.concatenate(([0.0], np.cumsum(seconds)))
     delta: Floats = np.clip(np.nan_to_num(of_block[DRIVES[losses]]), 0.0, 1.0)
+    if not (delta > 0).any():
+        raise InvalidParameter(
+            f"flow {flow} of {capture.path} has no loss event in its steady part; drive by segments."
+        )
     delta[0] = delta[0] or delta[delta > 0][0]  # the steady state it begins with
     found = BohacekDynamics().trajectory(
         block_edges[:-1], delta, rtt=rtt, rto=rto, end=float(block_edges[-1]), step=min(width / 16, rtt)

@@ -13,6 +13,7 @@ from tcpfit.diagnosis.changes import MODEL_ERROR, Estimate, Models, WhatIf
 from tcpfit.diagnosis.table import report
 from tcpfit.models import catalogue
 from tcpfit.parameters.intervals import Z95
+from tcpfit.ranking.cut import cut
 from tcpfit.ranking.variants import extended
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
@@ -125,3 +126,13 @@ def test_a_report_says_what_cannot_be_split():
         assert change.low_bps <= change.rate_bps <= change.high_bps
     for two in found.together:
         assert two.joint == (abs(two.seconds - two.apart_s) > 0.2 * max(two.seconds, two.apart_s))
+
+
+def test_the_models_of_a_cubic_flow_are_given_what_the_ranking_gives_them(monkeypatch):
+    analysis = tcpfit.analyze(SAMPLES / "cubic.pcap.gz", segments=True)
+    flow = analysis.largest()[0]
+    asked = []
+    monkeypatch.setattr("tcpfit.diagnosis.table.Models", lambda *given: asked.append(given) or Models(*given))
+    report(analysis.select([flow]))
+    (b,) = cut(analysis.evidence, analysis.parameters).value["b"][analysis.evidence.flow == flow]
+    assert asked[0][1]["b"].value == pytest.approx(b)

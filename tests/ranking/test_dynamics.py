@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
@@ -14,7 +15,9 @@ from simulated_flows import Sender
 import tcpfit
 from tcpfit import parameters
 from tcpfit.exceptions import InvalidParameter
+from tcpfit.parameters.growth import CUBIC_AS_RENO, families
 from tcpfit.ranking.dynamics import COURSE, COURSE_SCORES, course
+from tcpfit.ranking.prediction import predict
 
 SAMPLES = Path(__file__).parents[2] / "sample-traces"
 PHASE = 400  # rounds of one loss rate
@@ -73,6 +76,26 @@ def test_columns(stepping):
     assert [c.name for c in COURSE_SCORES] == found.scores.columns
     assert found.table["in_timeout"].is_between(0, 1).all()
     assert isinstance(found.table["pftk-full"], pl.Series)
+
+
+def test_a_cubic_flow_grows_as_the_ranking_takes_it():
+    """The models of Reno are given the b of the Reno flow with the same mean rate."""
+    analysis = tcpfit.analyze(SAMPLES / "cubic.pcap.gz")
+    flow = analysis.largest()[0]
+    assert "cubic" == families(analysis.evidence).filter(pl.col("flow") == flow)["family"].cast(pl.String)[0]
+    given = analysis.parameters.filter(pl.col("flow") == flow, pl.col("name").cast(pl.String) == "b")["value"][0]
+    with patch("tcpfit.ranking.dynamics.predict", wraps=predict) as asked:
+        course(analysis, flow)
+    assert {CUBIC_AS_RENO * given} == {b for call in asked.call_args_list for b in call.args[1]["b"]}
+
+
+def test_losses_without_an_event_are_said(stepping):
+    """Late segments cut the blocks too; the rounds count what was lost."""
+    kinds = stepping.events["kind"].cast(pl.String).replace("loss_event", "reorder_event")
+    late = SimpleNamespace(**vars(stepping))
+    late.events = stepping.events.with_columns(kinds.cast(stepping.events.schema["kind"]))
+    with pytest.raises(InvalidParameter, match="has no loss event"):
+        course(late, 0, losses="events")
 
 
 @pytest.mark.parametrize(
