@@ -116,11 +116,6 @@ def single_loss_rounds(how: Reading, N: Array, i: Array) -> tuple[Array, NDArray
     return after.rounds + linear_rounds(N - after.packets, after.ssthresh, np.asarray(how.Wmax)), after.times_out
 
 
-def packets_of_chunk(N: Array, m: Array, M: Array) -> Array:
-    # (14) D_ave = (N - m + 1)/(M - 1)
-    return (N - m + 1) / (M - 1)
-
-
 def window_range(D: Array, Wmax: Array) -> Array:
     # section III-E.2: windows 1 .. min(Wmax, ceil((-1 + sqrt(1 + 16 D))/2))
     return np.minimum(Wmax, np.ceil((-1 + np.sqrt(1 + 16 * D)) / 2))

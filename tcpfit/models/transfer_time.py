@@ -53,11 +53,6 @@ class TransferTime(Model):
         return self._time(**arrays)
 
 
-def none_lost(p: Array, d: Array) -> Array:
-    # (1-p)^d
-    return np.asarray(np.exp(d * np.log1p(-p)))
-
-
 def loss_probability(p: Array, d: Array) -> Array:
     # (7), Cardwell's l_ss: p_ss = 1 - (1-p)^d, some segment of d is lost
     return np.where(p < 1, -np.expm1(d * np.log1p(-np.minimum(p, 1 - 2.0**-53))), 1.0)
