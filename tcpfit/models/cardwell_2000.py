@@ -4,17 +4,19 @@ T = t_setup + E[T_ss] + E[T_loss] + E[T_ca] + T_delack (20), with E[d_ss] segmen
 in E[T_ss] = (15), E[T_loss] = l_ss (Q E[Z^TO] + (1-Q) RTT) (20), and d - E[d_ss] segments at PFTK's rate (22, 23).
 
 **Symbols** d: segments of the transfer (`segments`); p: loss indications per segment (1, `p_indication`); RTT (s,
-`rtt`); T0: mean first timeout of a series (s, `rto`); b: segments per ACK (1, `b`), gamma = 1 + 1/b; Wmax: window limit
-(segments, `w_max`); w1: first window (segments); T_delack: wait for the ACK of the first segment (s); Ts: first timeout
-of a SYN (s).
+`rtt`); T0: mean first timeout of a series (s, `rto`); b: rounds per segment of window growth (1, `b`), gamma = 1 + 1/b;
+Wmax: window limit (segments, `w_max`); w1: first window (segments); T_delack: wait for the ACK of the first segment
+(s); Ts: first timeout of a SYN (s).
 
 **Domain** d >= 1, 0 <= p <= 1, times within 1e-9 and 1e9 s, 1e-3 <= b <= 1e3, Wmax >= 1, 1 <= w1 <= Wmax (cut there);
 T_delack and Ts may be 0; nan outside. From p = 1/2 on the handshake takes infinitely long, at p = 1 everything.
 
-**Departures** `b = 2, w1 = 1, delayed_ack = 0.1 s, syn_rto = 3 s`. (5) has "+1", the lost segment itself; the sum is
-then at most d (as printed it is d + 1 at p = 0): `as_printed=True` leaves it. `count_lost=False` drops the +1, as
-equation 3 of Li and Williamson does, who print the exact identity. Q is taken at min(E[W_ss], Wmax). The rate is PFTK's
-*received* one, as in (22). `handshake=False` counts from the first data segment.
+**Departures** `b = 2, w1 = 1, delayed_ack = 0.1 s, syn_rto = 3 s`. The paper's b is segments per ACK, which makes gamma
+the factor of a round of slow start; of a flow the growth in congestion avoidance is measured, and stands for it. (5)
+has "+1", the lost segment itself; the sum is then at most d (as printed it is d + 1 at p = 0): `as_printed=True` leaves
+it. `count_lost=False` drops the +1, as equation 3 of Li and Williamson does, who print the exact identity. Q is taken
+at min(E[W_ss], Wmax). The rate is PFTK's *received* one, as in (22). `handshake=False` counts from the first data
+segment.
 
 **Validation** `tests/models/test_model_values.py::test_grid[cardwell2000]`, `[cardwell2000.plus0]`; figures of the
 paper: not validated (drawn, not printed).
@@ -65,7 +67,7 @@ def loss_time(p: Array, d: Array, w: Array, RTT: Array, T0: Array) -> Array:
 class Cardwell2000(TransferTime):
     """T = t_setup + E[T_ss] + E[T_loss] + E[T_ca] + T_delack.
 
-    b: fixes the segments per ACK; None takes the measured column or 2. count_lost: E[d_ss] counts the lost segment.
+    b: fixes the rounds per segment; None takes the measured column or 2. count_lost: E[d_ss] counts the lost segment.
     as_printed: it may then exceed d. whole_rounds: slow start lasts whole round trips. handshake: count from the SYN
     on. free: names of the parameters that `fit` fits, by default b.
     """

@@ -68,7 +68,7 @@ def moments(N: Array, path: Path, p_high: Array, w1: Array, stop: float = 1.0) -
 class Catnip(Cycles):
     """The mean of the three steps' sum; `variance` and `simulate` give more of it.
 
-    b: fixes the segments per ACK; None takes the measured column or 2. stop: segments left below which no cycle
+    b: fixes the rounds per segment; None takes the measured column or 2. stop: segments left below which no cycle
     follows. as_printed: (11) and (12) as printed. whole_rounds: slow starts last whole round trips. free: names of the
     parameters that `fit` fits, by default b.
     """

@@ -11,19 +11,20 @@ their probabilities and first moments are carried on (O(k^2)). The windows of tw
 they did a cycle before: past 40 cycles they are one state.
 
 **Symbols** N: segments of the transfer (`segments`), d: those left; p: loss probability of a segment (1, `q_tilde`);
-RTT (s, `rtt`); T0: mean first timeout of a series (s, `rto`); b: segments per ACK (1, `b`), gamma = 1 + 1/b; Wmax:
-window limit (segments, `w_max`); w1: first window of the first cycle (segments); T_delack (s).
+RTT (s, `rtt`); T0: mean first timeout of a series (s, `rto`); b: rounds per segment of window growth (1, `b`), gamma =
+1 + 1/b; Wmax: window limit (segments, `w_max`); w1: first window of the first cycle (segments); T_delack (s).
 
 **Domain** N >= 1, 0 <= p <= 0.95, times within 1e-9 and 1e9 s, 1e-3 <= b <= 1e3, Wmax >= 1, w1 >= 1 (at most Wmax);
 T_delack may be 0; nan outside. A cycle carries (1-p)/p segments, so that above p = 0.95 their number grows without
 bound. T is not continuous: where one cycle more is needed it jumps by that cycle's cost, and T can fall a little where
 p rises.
 
-**Departures** `b = 2 (gamma = 1.5), w1 = 1, delayed_ack = 0.1 s`. (11) halves min(E[W_ss], Wmax); (12) has T_delack
-(the text); `as_printed=True` does neither. "Until all data are transferred" would never end, for E[d_ss] < d: cycles
-end below `stop = 1` segments, each with its loss phase weighted by p_ss. This matters: N = 12, p = 0.05, RTT 0.2 s, T0
-1 s take 2.07 s, with stop = 0.1 2.26 s. Q is taken at min(E[W_ss], Wmax). The handshake is left out, as in the paper's
-figures.
+**Departures** `b = 2 (gamma = 1.5), w1 = 1, delayed_ack = 0.1 s`. The paper's b is segments per ACK, which makes gamma
+the factor of a round of slow start; of a flow the growth in congestion avoidance is measured, and stands for it. (11)
+halves min(E[W_ss], Wmax); (12) has T_delack (the text); `as_printed=True` does neither. "Until all data are
+transferred" would never end, for E[d_ss] < d: cycles end below `stop = 1` segments, each with its loss phase weighted
+by p_ss. This matters: N = 12, p = 0.05, RTT 0.2 s, T0 1 s take 2.07 s, with stop = 0.1 2.26 s. Q is taken at
+min(E[W_ss], Wmax). The handshake is left out, as in the paper's figures.
 Extensions: `whole_rounds=True` (`transfer_time`); `Hysteresis.draw_losses` draws how many segments lie between losses,
 of which the paper takes the mean.
 
@@ -509,7 +510,7 @@ class Cycles(TransferTime):
 class Hysteresis(Cycles):
     """The mean of (12); `variance`, `distribution` and `simulate` give more of it.
 
-    b: fixes the segments per ACK; None takes the measured column or 2. stop: segments left below which no cycle
+    b: fixes the rounds per segment; None takes the measured column or 2. stop: segments left below which no cycle
     follows. as_printed: (11) and (12) as printed. whole_rounds: slow starts last whole round trips. free: names of the
     parameters that `fit` fits, by default b.
     """

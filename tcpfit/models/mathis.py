@@ -38,7 +38,7 @@ def rate(p: Array, RTT: Array, C: Array) -> Array:
 class Mathis(Model):
     """B = C/(RTT sqrt(p)).
 
-    b: fixes the segments per ACK; None takes the measured column or 1. losses: "periodic" or "random", chooses C.
+    b: fixes the rounds per segment; None takes the measured column or 1. losses: "periodic" or "random", chooses C.
     free: names of the parameters that `fit` fits, by default b.
     """
 

@@ -39,7 +39,7 @@ def time_at_rate(d: Array, rate: Array) -> Array:
 class PadhyeShort(TransferTime):
     """T = t_setup + d/B + T_delack.
 
-    b: fixes the segments per ACK; None takes the measured column or 2. variant: B counts what is sent ("send") or
+    b: fixes the rounds per segment; None takes the measured column or 2. variant: B counts what is sent ("send") or
     received ("throughput"). handshake: count from the SYN on. free: names of the parameters that `fit` fits, by default
     b.
     """

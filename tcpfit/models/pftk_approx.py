@@ -38,7 +38,7 @@ def send_rate(p: Array, RTT: Array, T0: Array, b: Array, Wmax: Array) -> Array:
 class PFTKApprox(Model):
     """The approximate PFTK send rate.
 
-    b: fixes the segments per ACK; None takes the measured column or 2. free: names of the parameters that `fit` fits
+    b: fixes the rounds per segment; None takes the measured column or 2. free: names of the parameters that `fit` fits
     (b, rto, w_max), by default b.
     """
 

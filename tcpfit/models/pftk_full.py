@@ -73,8 +73,8 @@ def time_in_timeout(p: Array, RTT: Array, T0: Array, b: Array | float = 1.0, as_
 class PFTKFull(Model):
     """The full PFTK model.
 
-    b: fixes the segments per ACK; None takes the measured column or 2. variant: "send" (segments sent) or "throughput"
-    (segments received). free: names of the parameters that `fit` fits (b, rto, w_max), by default b.
+    b: fixes the rounds per segment; None takes the measured column or 2. variant: "send" (segments sent) or
+    "throughput" (segments received). free: names of the parameters that `fit` fits (b, rto, w_max), by default b.
     """
 
     name = "pftk-full"

@@ -45,8 +45,8 @@ def triple_duplicate_rate(p: Array, RTT: Array, b: Array) -> Array:
 class PFTKSimple(Model):
     """B = sqrt(3/(2bp))/RTT.
 
-    b: fixes the segments per ACK; None takes the measured column or 2. variant: "leading" (the law) or "exact" (before
-    small terms are dropped). free: names of the parameters that `fit` fits, by default b.
+    b: fixes the rounds per segment; None takes the measured column or 2. variant: "leading" (the law) or "exact"
+    (before small terms are dropped). free: names of the parameters that `fit` fits, by default b.
     """
 
     name = "pftk-simple"
