@@ -311,6 +311,14 @@ def test_page_says_what_the_document_says(document):
             assert figure.chart(theme).to_dict()["config"]["background"]
 
 
+def test_the_page_says_how_many_captures_have_warnings(document):
+    some = document | {"captures": document["captures"] | {"warned": 3}}
+    assert "3 captures with warnings: see the column `warnings` of captures." in page._notes(some)
+    assert not [
+        note for note in page._notes(document | {"captures": some["captures"] | {"warned": 0}}) if "warn" in note
+    ]
+
+
 def test_no_point_lies_on_the_frame(document):
     spec = next(each for each in figures(document) if each.name == "predicted").chart("light").to_dict()
     cells = list(csv.DictReader(io.StringIO(spec["datasets"]["cells"])))

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 def captures(corpus: Corpus, most: int = 100) -> dict[str, Any]:
     """Totals, captures by `status`, the first `most` of the `failures`, `skipped` packets by reason, and how many
-    captures have `warnings`, with their most frequent sentences."""
+    captures are `warned` of; the sentences name frames and bytes of theirs, and are in the table `captures`."""
     table = corpus.captures.collect()
     failed = table.filter(pl.col("status") != "analysed").sort("status", "path")
     skipped = (

@@ -128,6 +128,8 @@ def _notes(document: dict[str, Any]) -> list[str]:
     notes = []
     if failed:
         notes.append(f"{words.plural(failed, 'capture')} of {captures['captures']} could not be analysed; see below.")
+    if captures["warned"]:
+        notes.append(f"{terminal.warned(captures['warned'])}.")
     if document["flows"]["clusters"] == 1:
         notes.append(
             "All flows come from one capture or from captures of the same flows: the intervals say how "

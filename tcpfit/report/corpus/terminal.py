@@ -64,6 +64,11 @@ def facts(document: dict[str, Any]) -> list[str]:
     return sentences
 
 
+def warned(captures: int) -> str:
+    """How many captures have something wrong with them, and where it is said."""
+    return f"{words.plural(captures, 'capture')} with warnings: see the column `warnings` of captures"
+
+
 def _day(seconds: float) -> str:
     try:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d")
@@ -85,8 +90,7 @@ def _captures(document: dict[str, Any], out: Console) -> None:
         skipped = ", ".join(f"{row['packets']} {row['reason']}" for row in captures["skipped"])
         out.print(Padding(Text(f"packets not analysed: {skipped}"), (0, 0, 0, 2)))
     if captures["warned"]:
-        said = words.plural(captures["warned"], "capture")
-        out.print(Padding(Text(f"{said} with warnings: see the column `warnings` of captures", "yellow"), (0, 0, 0, 2)))
+        out.print(Padding(Text(warned(captures["warned"]), "yellow"), (0, 0, 0, 2)))
     failures = captures["failures"]
     if failures:
         number = len(failures) + captures["failures_left_out"]
