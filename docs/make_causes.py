@@ -208,7 +208,7 @@ def drawn(name: str) -> dict[str, Any]:
         seconds: pl.Expr = (pl.col(column) - first) / 1e9
         return seconds.round(4)
 
-    spans = accounted(analysis.flows, analysis.events, analysis.rounds).sort("start_ns")
+    spans = accounted(analysis.conversations).filter(flow=flow).sort("start_ns")
     joined = spans.with_columns(run=(pl.col("cause") != pl.col("cause").shift()).fill_null(True).cum_sum())
     shades = joined.group_by("run", maintain_order=True).agg(
         at("start_ns").first().alias("from"), at("end_ns").last().alias("to"), pl.col("cause").first()
