@@ -202,7 +202,7 @@ def test_a_size_in_bytes_is_whole_segments(capsys):
 
 @pytest.mark.parametrize(
     "arguments",
-    ["--p 1% --rtt inf --b 0", "--rtt 100ms --p 1e-300 --size 1e30B", "--p 1 --rtt 1ns --w-max none --set p_to=1"],
+    ["--p 1% --rtt 1e9s --b 1e-3", "--rtt 100ms --p 1e-300 --size 1e30B", "--p 1 --rtt 1ns --w-max none --set p_to=1"],
 )
 @pytest.mark.filterwarnings("error")
 def test_extremes_are_answered(capsys, arguments):
@@ -211,8 +211,10 @@ def test_extremes_are_answered(capsys, arguments):
 
 
 def test_what_has_no_number_says_why(capsys):
-    text = " ".join(predict(capsys, *"--model mathis --p 2 --rtt 100ms".split()).split())
-    assert "mathis: outside its domain: p is 2, not 0 to 1" in text
+    text = " ".join(
+        predict(capsys, *"--model mathis --model hysteresis --p 0.97 --rtt 100ms --size 64KB".split()).split()
+    )
+    assert "hysteresis: outside its domain: p is 0.97, not 0 to 0.95" in text
     text = " ".join(predict(capsys, *"--model mathis --p 0 --rtt 100ms".split()).split())
     assert "mathis: no limit: infinite" in text
     (answer,) = json.loads(predict(capsys, *"--model mathis --p 0 --rtt 0.1 --format json".split()))["models"]
@@ -232,6 +234,8 @@ def test_what_has_no_number_says_why(capsys):
         ("--p 1% --set variant=best", ["variant is one of leading, exact"]),
         ("--p 1% --set free=b", ["no model has a convention 'free'"]),
         ("--p 1% --rtt 1s --q 1% --set q_from=homogeneous", ["no model takes 'q'"]),
+        ("--p 2 --rtt 100ms", ["p must be at least 0 and at most 1, got 2"]),
+        ("--p 1% --rtt 0s", ["rtt must be at least 1e-09 and at most 1e+09, got 0"]),
         ("--p 1% --size 64000", ["'64000' has no unit; write 64000B for bytes or 64000segments"]),
         ("--p 1% --size 0B", ["a transfer has at least a byte"]),
         ("--p 1% --size none", ["a transfer has at least a byte"]),

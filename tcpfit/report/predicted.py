@@ -96,7 +96,7 @@ def predict(
     """Every model's prediction from parameters by name, in the models' units; `size` is that of a transfer in segments.
 
     A sweep over `size` varies that. A convention goes to the models that know its value. Raises `InvalidParameter` for
-    a name that no model takes.
+    a name that no model takes, and for a value outside the range of all that take it.
     """
     chosen = [_configured(model, conventions or {}) for model in models]
     points: dict[str, Array] = {name: np.asarray(value, dtype=np.float64) for name, value in given.items()}
@@ -106,6 +106,7 @@ def predict(
     elif sweep is not None:
         points[sweep.name] = sweep.values
     _known(chosen, points, conventions or {})
+    _inside(chosen, given)
     found = [_predict(model, points, sweep, lengths) for model in chosen]
     return Predictions(dict(given), dict(conventions or {}), sweep, size, mss, mss_given, found)
 
@@ -129,6 +130,18 @@ def _known(models: Sequence[Model], points: Mapping[str, Array], conventions: Ma
             who = models[0].name if len(models) == 1 else "no model"
             verb = "takes no" if len(models) == 1 else "takes"
             raise InvalidParameter(f"{who} {verb} {name!r}; known are {', '.join(sorted(takes | has))}.")
+
+
+def _inside(models: Sequence[Model], given: Mapping[str, float]) -> None:
+    """Raise InvalidParameter for a value that no model can do anything with."""
+    for name, value in given.items():
+        takers = [p for model in models for p in _takes(model) if p.name == name]
+        if any(parameter.holds(np.asarray(value)) for parameter in takers):
+            continue
+        low, high = min(p.low for p in takers), max(p.high for p in takers)
+        least = f"above {low:g}" if all(p.positive for p in takers if p.low == low) else f"at least {low:g}"
+        most = "" if np.isinf(high) else f" and at most {high:g}"
+        raise InvalidParameter(f"{name} must be {least}{most}, got {value:g}")
 
 
 def _configured(model: Model, conventions: Mapping[str, Any]) -> Model:
