@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 from tcpfit.cli import options
@@ -16,6 +17,8 @@ from tcpfit.ranking.applicability import CHECKS
 from tcpfit.ranking.rank import ranked_models
 from tcpfit.ranking.table import BASELINES
 from tcpfit.report import ranked
+
+SAMPLES = Path(__file__).resolve().parents[1] / "sample-traces"
 
 
 def test_every_assumption_has_a_column() -> None:
@@ -29,6 +32,14 @@ def test_the_table_has_every_model_and_fits_80_columns(capture) -> None:  # noqa
     assert max(len(line) for line in run.stdout.splitlines()) <= 80
     for name in (*ranked_models(), *BASELINES, "pftk-full.b"):
         assert name in run.stdout
+
+
+def test_a_fitted_value_is_shown() -> None:
+    sample = SAMPLES / "newreno-loss.pcap.gz"
+    table, _ = library.analyze(sample).rank(["pftk-full"], fit=["pftk-full.b"])
+    (reasons,) = table.filter(table["model"] == "pftk-full.b")["reasons"].to_list()
+    value = next(reason for reason in reasons if reason.startswith("fitted: b = ")).split()[3]
+    assert f"pftk-full.b = {value} " in tcpfit("rank", sample, "--fit", "pftk-full.b", env={"COLUMNS": "80"}).stdout
 
 
 def test_caveats_are_marked() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,9 @@ CAVEATS = {
 """Columns of the table, and the assumptions that each stands for."""
 
 NO, WEAK, FITTED, MISSING = "x", "~", "f", "!"
+
+VALUE = re.compile(r"fitted: \S+ = (\S+) on ")
+"""How a reason gives the value of a fitted parameter."""
 
 LEGEND = (
     "What fails, x where the model requires it, ~ where not: C congestion control; L loss bounds the rate, not the "
@@ -76,7 +80,7 @@ def _table(models: Sequence[dict[str, Any]]) -> Table:
     for model in models:
         table.add_row(
             words.NONE if model["rank"] is None else str(model["rank"]),
-            model["model"],
+            _named(model),
             words.off(model["log_ratio"]),
             _error(model["score"]),
             words.NONE if model["probability_best"] is None else f"{model['probability_best']:.0%}",
@@ -85,6 +89,12 @@ def _table(models: Sequence[dict[str, Any]]) -> Table:
             style="" if model["applicable"] else "dim",
         )
     return table
+
+
+def _named(model: dict[str, Any]) -> str:
+    """The model, and the value of the parameter that was fitted on the flow."""
+    fitted = next((found for reason in model["reasons"] if (found := VALUE.match(reason))), None)
+    return model["model"] if fitted is None else f"{model['model']} = {fitted[1]}"
 
 
 def caveat(model: dict[str, Any], column: str) -> str:
