@@ -259,3 +259,11 @@ def test_unknown_flow():
 
 def test_display_filter_of_frames():
     assert "frame.number in {3, 7}" == in_frames((3, 7))
+
+
+def test_a_flight_near_a_window_with_room_is_not_held_by_it():
+    """A receiver without window scaling, a sender in slow start that is done before the window is full."""
+    path = SAMPLES.parent / "../shared/captures/zeek_http_206_example_b.pcap"
+    if not path.exists():
+        pytest.skip("the third-party captures are not there")
+    assert "window-scaling-absent" not in {name for _, name in found(path)}

@@ -13,6 +13,7 @@ import polars as pl
 from tcpfit import arguments
 from tcpfit.diagnosis.connections import segments_of
 from tcpfit.exceptions import InvalidParameter
+from tcpfit.parameters.evidence import Evidence
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -75,6 +76,12 @@ class View:
     @cached_property
     def events(self) -> pl.DataFrame:
         return self.analysis.events.filter(pl.col("flow") == self["flow"])
+
+    @cached_property
+    def alone(self) -> Evidence:
+        """The evidence of this flow."""
+        flows = self.analysis.flows.filter(pl.col("flow") == self["flow"])
+        return Evidence(flows, self.events, self.rounds)
 
     def of(self, kind: str) -> pl.DataFrame:
         """The flow's events of a kind, by time."""
