@@ -24,6 +24,7 @@ from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats
 from tcpfit.parameters.loss_rate import capture_loss, seen_twice
+from tcpfit.ranking.observed import observed_of
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -126,6 +127,11 @@ class Report:
     flow: dict[str, Any]
     diagnosis: Diagnosis
     observed_bps: float | None
+    """Of what was acknowledged, over the time that is accounted for: what the costs are reckoned from."""
+    goodput_bps: float | None
+    """Of what arrived, as `tcpfit analyze` has it, which at a receiver may be more than was acknowledged in the end."""
+    accounted_s: float
+    """The time that is accounted for, that of causes which are not named for their smallness too."""
     what_if: list[WhatIf]
     together: list[Together]
     stalls: list[Stall]
@@ -158,6 +164,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[R
         part = estimate(*excerpt(flows, analysis.events, analysis.rounds, *span_ns))
         estimates = _estimates(part, analysis.evidence)
     named = {row["flow"]: row["models"] or [] for row in analysis.verdicts.select("flow", "models").to_dicts()}
+    arrived = dict(observed_of(analysis.evidence).select("flow", "goodput_bps").iter_rows())
     found = []
     for number in analysis.largest():
         silences = stalls(rows[number], analysis.events, segments_of(analysis, rows[number]))
@@ -168,13 +175,15 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[R
         rate = float(8e9 * own["bytes"].sum() / ns) if ns else None  # polars' sum of groups would depend on the threads
         asked = Models(rate, estimates[number], named.get(number, [])) if rate and number in estimates else None
         costs = {cause.cause: cause.cost for cause in diagnoses[number].causes if cause.cost is not None}
-        total_s = sum(cause.seconds for cause in diagnoses[number].causes)
+        total_s = float(ns) / 1e9
         together = accounted_together(own, costs)
         found.append(
             Report(
                 rows[number],
                 diagnoses[number],
                 rate,
+                arrived[number] if span_ns is None else None,
+                total_s,
                 asked.what_if() if asked else [],
                 together + (asked.together(total_s) if asked else []),
                 silences,

@@ -13,12 +13,16 @@ from rich.table import Table
 from rich.text import Text
 
 from tcpfit.diagnosis.cost import Cost, Together
+from tcpfit.diagnosis.stalls import Stall
 from tcpfit.diagnosis.table import Report
 from tcpfit.diagnosis.verdict import Cause
 from tcpfit.report import filters, terminal, words
 
 STALLS = 10
 """Stalls shown; JSON has all."""
+
+MORE = 1.02
+"""Of the acknowledged rate: what arrived is worth saying from here on."""
 
 NO_COST = "the capture does not show what the rate would have been without it"
 
@@ -84,23 +88,26 @@ def cost_sentence(report: Report) -> str:
     """What the verdict's cause cost, in one sentence."""
     cause = next((c for c in report.diagnosis.causes if c.cause == report.diagnosis.primary), None)
     if cause is not None and cause.cost is not None:
-        return f"{words.seconds(cause.cost.seconds)} of {words.seconds(_total(report))}: {_instead(cause.cost, report)}"
+        saved, whole = words.seconds(cause.cost.seconds), words.seconds(report.accounted_s)
+        return f"{saved} of {whole}: {_instead(cause.cost, report)}"
     halved = next((change for change in report.what_if if change.change == "half the losses"), None)
     if halved is not None:
         rates = _rates(halved.rate_bps, halved.low_bps, halved.high_bps)
-        return (
-            f"with half the losses {rates} instead of {words.rate(report.observed_bps)}, by {', '.join(halved.models)}"
-        )
+        return f"with half the losses {rates} instead of {_observed(report)}, by {', '.join(halved.models)}"
     return NO_COST
-
-
-def _total(report: Report) -> float:
-    return sum(cause.seconds for cause in report.diagnosis.causes)
 
 
 def _instead(cost: Cost, report: Report) -> str:
     rates = _rates(cost.rate_bps, cost.low_bps, cost.high_bps)
-    return f"{rates} instead of {words.rate(report.observed_bps)}, {cost.basis}"
+    return f"{rates} instead of {_observed(report)}, {cost.basis}"
+
+
+def _observed(report: Report) -> str:
+    """The rate that costs are reckoned from, and what it is of where not all that arrived was acknowledged."""
+    rate, arrived = words.rate(report.observed_bps), report.goodput_bps
+    if arrived is None or report.observed_bps is None or arrived < MORE * report.observed_bps:
+        return rate
+    return f"{rate} acknowledged ({words.rate(arrived)} arrived)"
 
 
 def _rates(rate: float, low: float | None, high: float | None) -> str:
@@ -164,9 +171,15 @@ def _stalls(report: Report, start_ns: int) -> Table:
             words.seconds(stall.timer_s),
             f"{stall.cause}{detail}",
             words.size(stall.outstanding_bytes),
-            f"{stall.frame_before} to {stall.frame_after}",
+            _frames(stall),
         )
     return table
+
+
+def _frames(stall: Stall) -> str:
+    """The last frame before a stall and the one that ended it; one that did not pass here is not known."""
+    before, after = (words.NONE if frame is None else str(frame) for frame in (stall.frame_before, stall.frame_after))
+    return words.NONE if before == after == words.NONE else f"{before} to {after}"
 
 
 def overview(rows: Sequence[tuple[str, Report]], out: Console) -> None:
@@ -185,7 +198,7 @@ def overview(rows: Sequence[tuple[str, Report]], out: Console) -> None:
         share = next((c.time_share for c in diagnosis.causes if c.cause == diagnosis.primary), None)
         table.add_row(
             words.seconds(cost) if cost else words.NONE,
-            words.seconds(_total(report)),
+            words.seconds(report.accounted_s),
             name,
             str(report.flow["flow"]),
             diagnosis.primary,
@@ -202,5 +215,5 @@ def cost_seconds(report: Report) -> float:
         return cause.cost.seconds
     halved = next((change for change in report.what_if if change.change == "half the losses"), None)
     if halved is not None and report.observed_bps:
-        return max(_total(report) * (1 - report.observed_bps / halved.rate_bps), 0.0)
+        return max(report.accounted_s * (1 - report.observed_bps / halved.rate_bps), 0.0)
     return 0.0

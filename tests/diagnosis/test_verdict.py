@@ -13,9 +13,12 @@ from tcpfit.cli.main import main
 
 import tcpfit
 from tcpfit.diagnosis import diagnose
-from tcpfit.diagnosis.accounting import SPANS
+from tcpfit.diagnosis.accounting import SPANS, account
+from tcpfit.diagnosis.stalls import Stall
 from tcpfit.diagnosis.table import of_spans, report
 from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, Diagnosis, judge
+from tcpfit.ranking import observed
+from tcpfit.report import diagnosed
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample-traces"
 S = 10**9
@@ -160,3 +163,26 @@ def test_a_flow_of_syns_alone_says_so(completeness: int, said: str) -> None:
     flows = flows.with_columns(pl.lit(value).cast(flows.schema[name]).alias(name) for name, value in row.items())
     found = of_spans(flows, pl.DataFrame(schema={c.name: c.dtype for c in SPANS}))
     assert ("unknown", True) == (found[0].primary, found[0].text.endswith(said))
+
+
+def test_the_cost_is_of_all_the_time_and_says_what_its_rate_is_of():
+    """Causes of less than half a percent are not named, but their time passed too. At the receiver's end the last
+    segments arrived and were not acknowledged any more."""
+    for name, acknowledged in (("findings/window-scaling-receiver", True), ("slow-reader", False)):
+        analysis = tcpfit.analyze(SAMPLES / f"{name}.pcap.gz", segments=True)
+        found = report(analysis)[0]
+        spans = account(analysis.flows, analysis.events, analysis.rounds).filter(pl.col("flow") == found.flow["flow"])
+        assert found.accounted_s == pytest.approx((spans["end_ns"] - spans["start_ns"]).sum() / 1e9)
+        named = sum(cause.seconds for cause in found.diagnosis.causes)
+        assert (found.accounted_s > named + 0.1) == (name == "slow-reader")
+        assert acknowledged == (" acknowledged (" in diagnosed.cost_sentence(found))
+        arrived = observed(analysis.flows, analysis.events, analysis.rounds).filter(
+            pl.col("flow") == found.flow["flow"]
+        )
+        assert arrived["goodput_bps"][0] == found.goodput_bps
+
+
+def test_frames_of_a_stall_that_did_not_pass_are_not_printed():
+    frames = [(None, None, "-"), (4, None, "4 to -"), (4, 5, "4 to 5")]
+    for before, after, shown in frames:
+        assert shown == diagnosed._frames(Stall(0, 1, "timeout", "other", None, 0.3, before, after))
