@@ -490,6 +490,7 @@ mod tests {
             first_ns: 0,
             last_ns: 0,
             offload: false,
+            sack_cut: false,
             timestamps: true,
             smss_known: true,
             acks_seen: false,
