@@ -168,17 +168,25 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         path.write_bytes(captures.pcap(Reader().read(trace.read_text()).packets))
         said[trace.stem] = sorted({name for _, name in found(path)} - {"small-mss"})
     expected = {
+        "fast-open-lost": ["syn-loss"],
         "mirror-duplicate": ["duplicated-capture"],
         "partial-ack": ["sack-absent"],
         "probe-accepted": ["slow-receiver"],
+        "probe-acknowledged": ["slow-receiver"],
         "receiver-lost-tail": ["sack-absent"],
         "receiver-timeout-again": ["sack-absent"],
+        "round-trip-fell": ["sack-absent"],
         "router-two-interfaces": ["duplicated-capture"],
+        "syn-ack-again": ["syn-loss"],
+        "syn-ack-again-first-answered": ["syn-loss"],
+        "syn-ack-again-no-stamps": ["syn-loss"],
         "syn-ack-answers-syn": ["syn-loss"],
         "syn-again": ["syn-loss"],
+        "syn-again-first-answered": ["syn-loss"],
         "syn-again-vantage": ["syn-loss"],
         "timeout-go-back": ["sack-absent"],
         "zero-window": ["slow-receiver"],
+        "zero-window-before-data": ["slow-receiver"],
         "zero-window-empty": ["slow-receiver"],
         "zero-window-receiver": ["slow-receiver"],
     }
