@@ -244,7 +244,7 @@ FLOWS = (
         "mean round-trip time as the sender's estimator sees it, averaged over the time data was outstanding",
     ),
     Column("rtt_sd_s", F64, "s", "standard deviation of the samples"),
-    Column("rtt_min_s", F64, "s", "smallest sample"),
+    Column("rtt_min_s", F64, "s", "least round trip that was seen: of the samples, of a SYN and its answer"),
     Column("rtt_p95_s", F64, "s", "95th percentile of the samples: the upper edge of its bin, 3 % wide"),
     Column("rto_s", F64, "s", "mean replayed retransmission timeout (RFC 6298, Linux floor where the host shows it)"),
     Column("flight_max", F64, "segments", "largest amount of data outstanding; null if one direction is missing"),

@@ -1,7 +1,8 @@
 """Round-trip times: rtt, rtt_min and rtt_p95, in seconds, as the sender sees them.
 
-**Definitions**: `rtt` is `flows.rtt_mean_s`, the mean over the time with data outstanding; `rtt_min` the smallest
-sample; `rtt_p95` the 95th percentile of the samples.
+**Definitions**: `rtt` is `flows.rtt_mean_s`, the mean over the time with data outstanding; `rtt_min` the least
+round trip that was seen, of the samples and of a SYN and its answer, which no queue of the flow's own has delayed;
+`rtt_p95` the 95th percentile of the samples.
 **Intervals**: of rtt, Student's over the rounds (a queue makes them alike, `intervals.long_run`); of rtt_min, from
 below only: with n samples that exceed the path's minimum by an exponential time of the mean excess, the smallest
 one exceeds it by less than 3.69/n of that mean in 97.5 % of cases; of rtt_p95, the order statistics of the rounds'
