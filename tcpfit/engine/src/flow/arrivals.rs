@@ -108,7 +108,7 @@ pub struct Arrivals {
     last: Option<Passing>,
     id: IpId,
     /// Of the bytes, what had passed before.
-    repeated_bytes: i64,
+    repeated_bytes: u64,
 }
 
 /// Transmissions that did not come by, came once more, or were sent again.
@@ -162,7 +162,7 @@ impl Arrivals {
     }
 
     pub fn unique_bytes(&self) -> u64 {
-        (self.bytes as i64 - self.repeated_bytes) as u64
+        self.bytes - self.repeated_bytes
     }
 
     /// Segments and copies so far.
@@ -308,7 +308,7 @@ impl Arrivals {
                 self.segments += u64::from(count);
                 self.uncommon().counts.network_copies += u64::from(count);
                 self.bytes += passing.right - passing.left;
-                self.repeated_bytes += (passing.right - passing.left) as i64;
+                self.repeated_bytes += passing.right - passing.left;
             }
             self.copy_event(passing, count, sender, sink);
             return;
@@ -316,8 +316,9 @@ impl Arrivals {
         self.last = Some(*passing);
         self.segments += u64::from(count);
         self.bytes += passing.right - passing.left;
-        // until it shows that they are new
-        self.repeated_bytes += (passing.right - passing.left) as i64;
+        if passing.left < sender.nxt {
+            self.repeated_bytes += passing.right - passing.left - sender.unseen_bytes(passing.left, passing.right);
+        }
         if let Place::Newest { index, missing } = place {
             self.skip(index, missing);
         }
@@ -356,7 +357,6 @@ impl Arrivals {
     #[inline(never)]
     fn send_new(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         self.newest_tsval = passing.tsval.or(self.newest_tsval);
-        self.repeated_bytes -= (passing.right - passing.left) as i64;
         if sender.one_way {
             sender.send_new_one_way(&Self::sent(passing), sink);
         } else {
@@ -581,9 +581,6 @@ impl Arrivals {
         sink: &mut dyn Sink,
     ) {
         let (rtt_s, flight) = (sender.rtt.srtt_s, sender.flight());
-        if sender.first_copy(passing.left) {
-            self.repeated_bytes -= (passing.right - passing.left) as i64;
-        }
         let late = Late {
             time_ns: passing.time_ns,
             order: missing.order,
@@ -642,9 +639,6 @@ impl Arrivals {
             doubtful,
             ..Self::sent(&passing)
         };
-        if sender.first_copy(passing.left) {
-            self.repeated_bytes -= (split - passing.left) as i64;
-        }
         let seen_before = sender.seen_before(passing.left, split);
         sender.send_again(&again, sink);
         if seen_before || sender.vantage == Vantage::Sender {

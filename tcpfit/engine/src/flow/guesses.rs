@@ -140,10 +140,13 @@ impl Sender {
         }
     }
 
-    /// No copy of the data at `left` has been seen, as far as is remembered.
-    pub fn first_copy(&self, left: u64) -> bool {
-        let unit = self.board.units.get(self.board.find(left));
-        unit.is_some_and(|u| !self.board.seen(u))
+    /// Bytes from `left` to `right` of which no copy has been seen, as far as is remembered.
+    pub fn unseen_bytes(&self, left: u64, right: u64) -> u64 {
+        let units = &self.board.units;
+        let units = units.range(self.board.beyond(left)..units.len());
+        let known = units.take_while(|u| u.left < right).filter(|u| !self.board.seen(u));
+        let known: u64 = known.map(|u| u.right().min(right) - u.left.max(left)).sum();
+        known + right.saturating_sub(left.max(self.nxt))
     }
 
     pub fn seen_before(&self, left: u64, right: u64) -> bool {
