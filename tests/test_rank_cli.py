@@ -37,9 +37,8 @@ def test_the_table_has_every_model_and_fits_80_columns(capture) -> None:  # noqa
 def test_a_fitted_value_is_shown() -> None:
     sample = SAMPLES / "newreno-loss.pcap.gz"
     table, _ = library.analyze(sample).rank(["pftk-full"], fit=["pftk-full.b"])
-    (reasons,) = table.filter(table["model"] == "pftk-full.b")["reasons"].to_list()
-    value = next(reason for reason in reasons if reason.startswith("fitted: b = ")).split()[3]
-    assert f"pftk-full.b = {value} " in tcpfit("rank", sample, "--fit", "pftk-full.b", env={"COLUMNS": "80"}).stdout
+    (value,) = table.filter(table["model"] == "pftk-full.b")["fitted"].to_list()
+    assert f"pftk-full.b = {value:.3g} " in tcpfit("rank", sample, "--fit", "pftk-full.b", env={"COLUMNS": "80"}).stdout
 
 
 def test_caveats_are_marked() -> None:

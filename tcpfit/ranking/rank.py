@@ -97,6 +97,7 @@ class _Fit:
         self.name, self.model = name, model
         nan = np.full(flows, np.nan)
         self.predicted_bps, self.predicted_time, self.ratio, self.low, self.high = nan, nan, nan, nan, nan
+        self.fitted = nan
         self.residuals = np.zeros(0)
         self.unknown = np.zeros(flows, np.bool_)
         self.reasons: list[tuple[NDArray[np.bool_], str] | NDArray[np.str_]] = []
@@ -117,7 +118,7 @@ def _fit(
     fitted = None
     if free is not None:
         fitted, column = fitting.fit(model, free, blocks, value), fitting.column_of(model, free)
-        fit.name = f"{model.name}.{free}"
+        fit.name, fit.fitted = f"{model.name}.{free}", fitted.value
         whole, ends = {**whole, column: fitted.value}, [{**end, column: fitted.value} for end in ends]
     predicted = predict(model, whole)
     if fitted is not None:  # a default does not stand in for what could not be fitted
@@ -272,6 +273,7 @@ def _tables(
         "log_ratio": _stack([fit.ratio for fit in fits], flows),
         "log_ratio_low": _stack([fit.low for fit in fits], flows),
         "log_ratio_high": _stack([fit.high for fit in fits], flows),
+        "fitted": _stack([fit.fitted for fit in fits], flows),
         **{name: np.full((flows, size), np.nan) for name in COMPARED},
     }
     applicable = judged["applicable"].to_numpy()[row]

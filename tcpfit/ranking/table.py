@@ -32,6 +32,7 @@ RANKING = (
     Column("log_ratio", F64, "", "ln(predicted/observed) of the steady part, in the quantity the model predicts"),
     Column("log_ratio_low", F64, "", "lower end of its 95 % interval, from the parameters' intervals"),
     Column("log_ratio_high", F64, "", "upper end"),
+    Column("fitted", F64, "", "value of the parameter that was fitted on the flow's blocks; null where none was"),
     Column("difference", F64, "", "score less the score of the best applicable model; 0 for that one"),
     Column("difference_se", F64, "", "standard error of the difference, paired by blocks"),
     Column("probability_best", F64, "", "share of block bootstraps in which it has the lowest score of the applicable"),

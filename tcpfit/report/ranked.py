@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -32,9 +31,6 @@ CAVEATS = {
 """Columns of the table, and the assumptions that each stands for."""
 
 NO, WEAK, FITTED, MISSING = "x", "~", "f", "!"
-
-VALUE = re.compile(r"fitted: \S+ = (\S+) on ")
-"""How a reason gives the value of a fitted parameter."""
 
 LEGEND = (
     "What fails, x where the model requires it, ~ where not: C congestion control; L loss bounds the rate, not the "
@@ -93,8 +89,7 @@ def _table(models: Sequence[dict[str, Any]]) -> Table:
 
 def _named(model: dict[str, Any]) -> str:
     """The model, and the value of the parameter that was fitted on the flow."""
-    fitted = next((found for reason in model["reasons"] if (found := VALUE.match(reason))), None)
-    return model["model"] if fitted is None else f"{model['model']} = {fitted[1]}"
+    return model["model"] if model["fitted"] is None else f"{model['model']} = {model['fitted']:.3g}"
 
 
 def caveat(model: dict[str, Any], column: str) -> str:
@@ -107,7 +102,7 @@ def caveat(model: dict[str, Any], column: str) -> str:
 def _of_parameters(model: dict[str, Any]) -> str:
     if model["log_ratio"] is None:
         return MISSING
-    return FITTED if any(reason.startswith("fitted: ") for reason in model["reasons"]) else ""
+    return "" if model["fitted"] is None else FITTED
 
 
 def _error(score: float | None) -> str:

@@ -36,9 +36,10 @@ def rows(parts: Tables, names: list[str], **options: object) -> dict[str, dict[s
 def test_the_b_of_a_sender_is_found_on_its_blocks(pftk: Tables) -> None:
     """A window that grows by one segment every second round: b = 2, though the default would be 1."""
     found = rows(pftk, ["pftk-full"], fits=["pftk-full.b"])
-    (said,) = [reason for reason in found["pftk-full.b"]["reasons"] if reason.startswith("fitted: ")]
-    fitted = float(said.removeprefix("fitted: b = ").partition(" on ")[0])
+    fitted = found["pftk-full.b"]["fitted"]
     assert 2.0 == pytest.approx(fitted, rel=0.15)
+    assert any(f"fitted: b = {fitted:.3g} on " in reason for reason in found["pftk-full.b"]["reasons"])
+    assert found["pftk-full"]["fitted"] is None
     assert abs(found["pftk-full.b"]["log_ratio"]) <= 0.05
     assert not any("fitted" in reason for reason in found["pftk-full"]["reasons"])
 
@@ -52,7 +53,7 @@ def test_a_fitted_model_pays_for_its_freedom(pftk: Tables) -> None:
 def test_few_blocks_fit_nothing() -> None:
     parts = Sender(0.004, slow_start=False).run(120, seed=3)
     found = rows(parts, ["pftk-full"], fits=["pftk-full.b"])
-    assert found["pftk-full.b"]["log_ratio"] is None
+    assert found["pftk-full.b"]["log_ratio"] is found["pftk-full.b"]["fitted"] is None
     assert any("fewer than 3" in reason for reason in found["pftk-full.b"]["reasons"])
 
 
