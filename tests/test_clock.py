@@ -92,6 +92,7 @@ def test_no_duration_is_negative_where_packets_are_out_of_order(tmp_path):
     analysis = analysed(swapped, tmp_path)
     assert len(analysis.warnings) == 1
     assert f"({back} in all, up to" in analysis.warnings[0]
+    assert "reordercap" in analysis.warnings[0]
     assert (analysis.events["value"].drop_nulls() >= 0).all()
     assert (analysis.rounds["end_ns"] >= analysis.rounds["start_ns"]).all()
     assert (analysis.rounds["rtt_s"].drop_nulls() > 0).all()
@@ -116,3 +117,16 @@ def test_directions_with_different_clocks_are_told(tmp_path):
     assert told[0].startswith("the ACKs of 1 flow come up to ")
     assert abs(float(told[0].split(" up to ")[1].split(" s ")[0]) - 0.04) < 0.001
     assert (analysis.events["value"].drop_nulls() >= 0).all()
+
+
+def test_acks_of_one_time_with_their_data_are_not_told_to_be_early_by_nothing(tmp_path):
+    """At the receiver, whose ACKs are written before their data with the stamps that both had."""
+    whole = packets("sack-loss-receiver")
+    swapped, n = [], 0
+    while n < len(whole):
+        data_then_ack = n + 1 < len(whole) and len(whole[n].data) < whole[n].wire_len == 1514 != whole[n + 1].wire_len
+        swapped += [whole[n + 1], whole[n]] if data_then_ack else [whole[n]]
+        n += 1 + data_then_ack
+    told = [warning for warning in analysed(swapped, tmp_path).warnings if "before the data they acknowledge" in warning]
+    assert len(told) == 1
+    assert "come before the data" in told[0] and "reordercap" in told[0]

@@ -190,7 +190,8 @@ impl Clock {
         if self.largest_ns >= DISORDER_NS {
             sentences.push(format!(
                 "frame {}: the time stamp is before the last one's ({} in all, up to {:.6} s); such packets are given \
-                 the last one's time",
+                 the last one's time, and what came just before or after them may not be right: reordercap puts a \
+                 capture in order",
                 self.first_disordered,
                 self.disordered,
                 self.largest_ns as f64 / 1e9

@@ -7,6 +7,9 @@ use crate::rows::FlowRow;
 const INITIAL_WINDOW: u64 = 10;
 /// Data after their ACK in a flow that are no chance: a segment the capture missed may be sent again for nothing.
 const EARLY: u64 = 3;
+/// By how much ACKs come early is told from so much on: less is as much as the stamps show, or packets out of order have
+/// one time.
+const TOLD_NS: i64 = 1000;
 
 /// What the flows so far have shown.
 #[derive(Debug, Default)]
@@ -56,11 +59,17 @@ impl Directions {
             ));
         }
         if self.early > 0 {
+            let told = self.longest_ns >= TOLD_NS;
+            let by = if told {
+                format!("up to {:.6} s ", self.longest_ns as f64 / 1e9)
+            } else {
+                String::new()
+            };
             sentences.push(format!(
-                "the ACKs of {} come up to {:.6} s before the data they acknowledge: the directions were captured by \
-                 different clocks, or are out of order; round trips and places are not to be trusted there",
+                "the ACKs of {} come {by}before the data they acknowledge: the directions were captured by different \
+                 clocks, or are out of order (reordercap puts them in order); round trips and places are not to be \
+                 trusted there",
                 named(self.early),
-                self.longest_ns as f64 / 1e9
             ));
         }
         if self.options_cut > 0 {
