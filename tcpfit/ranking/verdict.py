@@ -178,12 +178,16 @@ def _beside(best: Candidate, baseline: float | None) -> str:
     if best.score is None or baseline is None:
         return ""
     ours, theirs = math.sqrt(best.score), math.sqrt(baseline)
-    return f"; a block is {100 * math.expm1(ours):.0f} % off, {100 * math.expm1(theirs):.0f} % from the others' mean"
+    return f"; it misses a block's rate by {_share(ours)}, and the mean of the other blocks does by {_share(theirs)}"
+
+
+def _share(error: float) -> str:
+    return f"{100 * math.expm1(error):.0f} %"
 
 
 def _weak(best: Candidate) -> str:
     weak = [reason.removeprefix("weakened: ") for reason in best.reasons if reason.startswith("weakened: ")]
-    return f"; an assumption that it does not need strictly fails: {weak[0]}" if weak else ""
+    return f"; an assumption that matters less to it fails: {weak[0]}" if weak else ""
 
 
 def _events(events: float) -> str:
