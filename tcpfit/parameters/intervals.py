@@ -218,3 +218,15 @@ def mean(values: Floats, owner: Ints, owners: int) -> Estimate:
     """Mean of the observations of every owner; see `ratio`. Observations that are NaN do not count."""
     known = np.isfinite(values)
     return ratio(values[known], np.ones(int(known.sum())), owner[known], owners)
+
+
+def alike(found: Estimate, down: Floats, up: Floats) -> Estimate:
+    """A mean whose observations are all the same, with the doubt that leaves: the interval of others.
+
+    A share of 1 - 0.025^(1/n) of all may be others without one among the n that came (the exact binomial interval of no
+    hit); `down` and `up` are how far such a one may be from those that came. Other means stay as they are.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        same, share = found.low == found.high, 1.0 - 0.025 ** (1.0 / found.n)
+    low, high = found.value - share * down, found.value + share * up
+    return Estimate(found.value, np.where(same, low, found.low), np.where(same, high, found.high), found.n)

@@ -19,13 +19,13 @@ import numpy as np
 import polars as pl
 
 from tcpfit.parameters.evidence import Evidence, once
-from tcpfit.parameters.intervals import Estimate, Floats, mean
+from tcpfit.parameters.intervals import Estimate, Floats, alike, mean
 
 
 def d(evidence: Evidence) -> Estimate:
     """Segments that one reordering event delays."""
     events = evidence.of("reorder_event")
-    return mean(events.floats("segments"), events.owner, len(evidence))
+    return _other_by_one(mean(events.floats("segments"), events.owner, len(evidence)))
 
 
 def a_h(evidence: Evidence) -> Estimate:
@@ -42,7 +42,12 @@ def r(evidence: Evidence, rtt: Floats) -> Estimate:
     late = events.floats("value")
     with np.errstate(divide="ignore", invalid="ignore"):
         rounds = np.maximum(np.ceil(late / rtt[events.owner]), 1.0)
-    return mean(rounds, events.owner, len(evidence))
+    return _other_by_one(mean(rounds, events.owner, len(evidence)))
+
+
+def _other_by_one(found: Estimate) -> Estimate:
+    """Where all are the same, another one may be one more, or one less where that is some."""
+    return alike(found, np.minimum(found.value - 1.0, 1.0), np.ones(len(found.value)))
 
 
 def a_h_reacted(evidence: Evidence) -> Estimate:

@@ -7,7 +7,8 @@ hole fill the receiver's buffer, and the window that it advertises shrinks to wh
 30 rounds without loss below the advertised window has a flat second half (the largest flight and the 20th percentile
 each less than three segments from the median, which is above six), the sender's own limit: the median of that half.
 Null where neither was reached.
-**Interval**: Student's over the events; of w_max the order statistics around the median of the rounds.
+**Interval**: Student's over the events; where all are the same, another one may be as small as half of it, or a segment
+larger; of w_max the order statistics around the median of the rounds, none below six.
 **Departures**: a flow with a shallow paced bottleneck can look send-limited; the diagnosis tells the two apart, the
 models need only the flat window.
 **Validation**: tests/parameters/test_windows.py.
@@ -17,14 +18,16 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
+from scipy import special
 
 from tcpfit.parameters.evidence import Evidence, once
-from tcpfit.parameters.intervals import Z95, Estimate, Floats, Ints, mean, nothing
+from tcpfit.parameters.intervals import Z95, Estimate, Floats, Ints, alike, mean, nothing
 from tcpfit.parameters.runs import run_numbers
 
 NEAR = 3.0
 FLAT_ROUNDS = 30
 LIMITED_ROUNDS = 3
+TAIL = 0.025
 
 
 def w(evidence: Evidence) -> Estimate:
@@ -35,7 +38,8 @@ def w(evidence: Evidence) -> Estimate:
     flight = np.concatenate((recoveries.floats("flight"), alone.floats("flight")))
     time = np.concatenate((recoveries.floats("time_ns"), alone.floats("time_ns")))
     order = np.lexsort((time, owner))
-    return mean(flight[order], owner[order], len(evidence))
+    found = mean(flight[order], owner[order], len(evidence))
+    return alike(found, found.value / 2, np.ones(len(evidence)))
 
 
 @once
@@ -73,19 +77,21 @@ def _flat(run: Ints, flight: Floats) -> np.ndarray:
 
 
 def _median(values: Floats, owner: Ints, flows: int) -> Estimate:
-    table = (
-        pl.DataFrame({"owner": owner, "value": values})
-        .group_by("owner")
-        .agg(
-            pl.col("value").median().alias("middle"),
-            pl.col("value").quantile((0.5 - 0.5 * Z95 / pl.len().sqrt()).clip(0, 1)).alias("low"),
-            pl.col("value").quantile((0.5 + 0.5 * Z95 / pl.len().sqrt()).clip(0, 1)).alias("high"),
-            pl.len().alias("n"),
-        )
-    )
-    result = nothing(flows)
-    value, low, high, n = result.value.copy(), result.low.copy(), result.high.copy(), result.n.copy()
-    at = table["owner"].to_numpy()
-    value[at], n[at] = table["middle"].to_numpy(), table["n"].to_numpy()
-    low[at], high[at] = table["low"].to_numpy(), table["high"].to_numpy()
-    return Estimate(value, low, high, n)
+    """Median of the values of every owner, from order statistics with their exact interval, which needs six values."""
+    if not len(values):
+        return nothing(flows)
+    values = values[np.lexsort((values, owner))]
+    n = np.bincount(owner, minlength=flows).astype(np.int64)
+    first = np.concatenate(([0], np.cumsum(n)))[:-1]
+
+    def at(rank: Ints) -> Floats:
+        return np.asarray(values[np.clip(first + rank, 0, len(values) - 1)])
+
+    # values below the low end, of which the binomial law of a half gives at most 2.5 %
+    below = np.floor(0.5 * n - 0.5 * Z95 * np.sqrt(n)).astype(np.int64) + 1
+    for _ in range(2):
+        below -= special.bdtr(below, n, 0.5) > TAIL
+    known = (n > 0) & (below >= 0) & (special.bdtr(np.maximum(below, 0), n, 0.5) <= TAIL)
+    middle = np.where(n > 0, (at((n - 1) // 2) + at(n // 2)) / 2, np.nan)
+    low, high = at(below), at(n - 1 - below)
+    return Estimate(middle, np.where(known, low, np.nan), np.where(known, high, np.nan), n)

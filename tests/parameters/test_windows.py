@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
+from scipy import special
 from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables
 
 from tcpfit.parameters import estimate
@@ -127,3 +129,41 @@ def test_away_from_the_sender_the_copy_that_came_first_tells() -> None:
     assert [True, None, True] == reactions(*tables(flows, rows, [])[:2])["undone"].to_list()
     swapped = [row | {"frame": row["frame"] + 20} if row["kind"].startswith("reorder") else row for row in rows]
     assert [False, None, False] == reactions(*tables(flows, swapped, [])[:2])["undone"].to_list()
+
+
+def limited_at(windows: list[float], flow: int = 0) -> list[dict[str, Any]]:
+    """Rounds that the receiver's windows limit."""
+    return [
+        round_row(i, 0.1 * i, 0.1, flow=flow, flight=window, rwnd=window, limited=True, sent_segments=int(window))
+        for i, window in enumerate(windows)
+    ]
+
+
+def w_max_of(flows: list[list[float]]) -> list[tuple[float, float, float]]:
+    rows = [row for flow, windows in enumerate(flows) for row in limited_at(windows, flow)]
+    found = estimate(*tables([flow_row(i, sent_segments=1000) for i in range(len(flows))], [], rows))
+    return found.filter(name="w_max").sort("flow").select("value", "low", "high").rows()
+
+
+def test_the_interval_of_a_median_is_that_of_its_order_statistics() -> None:
+    """1 to 25: the law of heads and tails leaves at most 2.5 % below the 8th and above the 18th."""
+    assert special.bdtr(7, 25, 0.5) <= 0.025 < special.bdtr(8, 25, 0.5)
+    assert [(13.0, 8.0, 18.0)] == w_max_of([[float(n) for n in range(1, 26)]])
+    assert [(3.0, None, None)] == w_max_of([[1.0, 2.0, 3.0, 4.0, 5.0]])
+    assert [(3.5, 1.0, 6.0)] == w_max_of([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]])
+
+
+def test_the_interval_of_a_flow_does_not_depend_on_others() -> None:
+    random = np.random.default_rng(3)
+    flows = [np.rint(random.uniform(10, 40, size)).tolist() for size in (12, 40, 400)]
+    alone = [row for flow in flows for row in w_max_of([flow])]
+    assert alone == w_max_of(flows)
+    assert all(low < value < high for value, low, high in alone)
+
+
+def test_equal_windows_leave_doubt_of_their_mean() -> None:
+    """Of ten recoveries at 12 segments three in ten others may be at less, half of it at worst, or one segment more."""
+    events = [event_row("recovery", float(i), flight=12.0) for i in range(10)]
+    found = values(tables([flow_row(sent_segments=5000)], events, []))["w"]
+    share = 1 - 0.025**0.1
+    assert (12.0, 12 - 6 * share, 12 + share) == pytest.approx((found["value"], found["low"], found["high"]))
