@@ -151,7 +151,7 @@ def few_runs(sent: float, lost: float, runs: float) -> float | None:
     """Probability of at most `runs` runs of `lost` losses among `sent` segments, all orders being as likely."""
     if lost < 1:
         return None
-    some = np.arange(max(1.0, 2 * lost - sent), runs + 1)
+    some = np.arange(1.0, runs + 1)
     log = _choose(sent - lost + 1, some) + _choose(lost - 1, some - 1) - _choose(sent, np.array(lost))
     return float(min(np.exp(special.logsumexp(log)), 1.0))
 

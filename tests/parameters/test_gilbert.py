@@ -63,10 +63,11 @@ def test_flows_are_kept_apart_and_a_flow_without_loss_has_no_runs() -> None:
 
 
 def test_the_number_of_runs_has_the_law_of_all_orders() -> None:
-    """Every way to lose 4 of 9 segments, counted."""
-    ways = [1 + sum(b - a > 1 for a, b in zip(w, w[1:], strict=False)) for w in combinations(range(9), 4)]
-    for most in range(1, 5):
-        assert np.mean(np.array(ways) <= most) == pytest.approx(few_runs(9, 4, most))
+    """Every way to lose 4, 6 or all of 9 segments, counted."""
+    for lost in (4, 6, 9):
+        ways = [1 + sum(b - a > 1 for a, b in zip(w, w[1:], strict=False)) for w in combinations(range(9), lost)]
+        for most in range(1, lost + 1):
+            assert np.mean(np.array(ways) <= most) == pytest.approx(few_runs(9, lost, most))
     assert few_runs(9, 0, 0) is None
 
 
