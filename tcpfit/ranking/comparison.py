@@ -77,7 +77,9 @@ def compare(residuals: Floats, weights: Floats, contest: NDArray[np.bool_]) -> C
     error = np.sqrt(((paired - difference[:, None]) ** 2) @ weights**2 * blocks / (blocks - 1))
     times = np.random.default_rng(SEED).multinomial(blocks, np.full(blocks, 1 / blocks), REPLICATES)
     drawn = (squares[contest] @ (times * weights).T) / (times @ weights)
-    winners = np.bincount(np.argmin(drawn, axis=0), minlength=int(contest.sum())) / REPLICATES
+    # models of one law share what they win: neither is best by its place or by a last digit
+    equal = drawn <= drawn.min(axis=0) * (1 + 1e-9)
+    winners = (equal / equal.sum(axis=0)).mean(axis=1)
     probability = np.where(np.isfinite(score), 0.0, np.nan)
     probability[contest] = winners
     return Comparison(score, difference, np.asarray(error), probability)

@@ -57,3 +57,10 @@ def test_a_model_right_about_the_whole_flow_is_unbiased_over_the_blocks() -> Non
     segments = rate * seconds
     bias = np.log(rate / (segments.sum() / seconds.sum()))
     assert abs(block_weights(seconds, segments) @ bias) < 0.003 < abs(bias.mean())
+
+
+def test_models_of_one_law_are_best_as_often() -> None:
+    """The third is the first but for the last digits that another order of the same sums gives."""
+    one = np.array([0.1, 0.3, -0.2, 0.25])
+    found = compare(np.stack([one, one + 1.0, one * (1 + 1e-15)]), EVEN, np.array([True, True, True]))
+    assert [0.5, 0.0, 0.5] == found.probability_best.tolist()
