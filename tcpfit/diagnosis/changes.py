@@ -107,7 +107,7 @@ class Models:
             if not ratios:
                 continue
             pooled = np.concatenate([_known(ratio) for ratio in ratios.values()])
-            low, high = (float(x) for x in np.quantile(np.outer(pooled, ERRORS), (0.025, 0.975)))
+            low, high = (float(x) for x in np.quantile(np.outer(pooled, ERRORS), (0.025, 0.975), method="hazen"))
             first = float(next(iter(ratios.values()))[0])
             rate, least, most = (self._observed_bps * ratio for ratio in (first, min(low, first), max(high, first)))
             found.append(WhatIf(text, rate, least, most, list(ratios)))

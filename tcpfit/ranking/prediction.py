@@ -64,7 +64,7 @@ def draws(
     axes = sorted({TOGETHER.get(column, column) for column in columns})
     generator = np.random.default_rng(SEED)
     strata = generator.permuted(np.tile(np.arange(DRAWS), (len(axes), 1)), axis=1).T
-    normal = special.ndtri((strata + generator.random(strata.shape)) / DRAWS)
+    normal = special.ndtri((strata + 0.5) / DRAWS)
     drawn = {}
     for column in columns:
         if column not in values or column not in low:
@@ -106,5 +106,10 @@ def spread(
     known = np.isfinite(logs).sum(axis=0)
     enough, every = known >= DRAWS // 2, np.arange(len(at))
     for ends, share in ((low_end, 0.025), (high_end, 0.975)):
-        ends[at] = np.where(enough, logs[np.rint(share * np.maximum(known - 1, 0)).astype(np.int64), every], np.nan)
+        # the k-th of n draws stands for the quantile (k - 1/2)/n, as it was drawn
+        place = np.clip(share * known - 0.5, 0.0, np.maximum(known - 1.0, 0.0))
+        lower = place.astype(np.int64)
+        upper = np.minimum(lower + 1, np.maximum(known - 1, 0))
+        between = logs[lower, every] + (place - lower) * (logs[upper, every] - logs[lower, every])
+        ends[at] = np.where(enough, between, np.nan)
     return low_end, high_end
