@@ -63,7 +63,7 @@ def by_block(
     found = cut(evidence, parameters, per_block, rule)
     owner = found.blocks.owner
     errors = {
-        model.name: residuals.held_out(model, found.blocks, found.value)
+        model.name: residuals.held_out(model, found.blocks, found.held_out)
         for model in chosen.values()
         if model.predicts == "throughput"
     }

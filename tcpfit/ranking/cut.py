@@ -19,10 +19,13 @@ from tcpfit.ranking.steady import Steady, steady
 class Cut:
     """Parameters by name, arrays over the flows: values (b as of a Reno sender) and the ends of their 95 % intervals.
 
+    `held_out` are the values for a block that is predicted from the others, where those have no observation: as
+    `value`, but the timer is the replayed one (RFC 6298), since the mean of the timeouts may be of the block's own.
     `family` is each flow's kind of congestion control.
     """
 
     value: dict[str, Floats]
+    held_out: dict[str, Floats]
     low: dict[str, Floats]
     high: dict[str, Floats]
     family: pl.DataFrame
@@ -36,7 +39,8 @@ def cut(evidence: Evidence, parameters: pl.DataFrame, per_block: int = EVENTS, r
     family = families(evidence)
     value["b"] = as_reno(family, value["b"])
     part = steady(evidence, value["w_max"])
-    return Cut(value, low, high, family, part, blocks(evidence, part, value["rtt"], per_block, rule))
+    held_out = {**value, "rto": evidence.column("rto_s")}
+    return Cut(value, held_out, low, high, family, part, blocks(evidence, part, value["rtt"], per_block, rule))
 
 
 def _wide(parameters: pl.DataFrame, evidence: Evidence) -> tuple[dict[str, Floats], ...]:

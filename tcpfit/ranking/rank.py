@@ -81,8 +81,8 @@ def rank(
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
     facts = _facts(evidence, total, whole, value, low, high, found.family, bottleneck(evidence, found.steady))
-    rows = [_fit(model, evidence, blocks, total, whole, value, ends) for model in chosen.values()]
-    rows += [_fit(model, evidence, blocks, total, whole, value, ends, parameter) for model, parameter in free]
+    rows = [_fit(model, evidence, blocks, total, whole, found.held_out, ends) for model in chosen.values()]
+    rows += [_fit(model, evidence, blocks, total, whole, found.held_out, ends, parameter) for model, parameter in free]
     rows += _baselines(evidence, found.steady, blocks, total, whole)
     return _tables(evidence, blocks, total, rows, *_judged(rows, facts), per_block)
 
@@ -109,7 +109,7 @@ def _fit(
     blocks: Blocks,
     total: Floats,
     whole: Mapping[str, Floats],
-    value: Mapping[str, Floats],
+    others: Mapping[str, Floats],
     ends: list[dict[str, Floats]],
     free: str | None = None,
 ) -> _Fit:
@@ -117,7 +117,7 @@ def _fit(
     fit = _Fit(model.name, model, len(evidence))
     fitted = None
     if free is not None:
-        fitted, column = fitting.fit(model, free, blocks, value), fitting.column_of(model, free)
+        fitted, column = fitting.fit(model, free, blocks, others), fitting.column_of(model, free)
         fit.name, fit.fitted = f"{model.name}.{free}", fitted.value
         whole, ends = {**whole, column: fitted.value}, [{**end, column: fitted.value} for end in ends]
     predicted = predict(model, whole)
@@ -138,7 +138,7 @@ def _fit(
             fit.predicted_bps = 8 * predicted * smss
             fit.predicted_time = to_send / (predicted * smss)
             fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
-            fit.residuals = residuals.held_out(model, blocks, value) if fitted is None else fitted.residuals
+            fit.residuals = residuals.held_out(model, blocks, others) if fitted is None else fitted.residuals
     fit.low, fit.high = fit.ratio + below, fit.ratio + above
     fit.unknown, outside = np.isnan(predicted), np.isnan(predicted)
     for name, gone in missing(model, whole).items():

@@ -28,7 +28,7 @@ def rate(sums: Floats, quantity: str) -> Floats:
 def held_out(model: Model, blocks: Blocks, fixed: Mapping[str, Floats]) -> Floats:
     """ln(predicted/observed) of every block, predicted from the sums of its flow's other blocks.
 
-    `fixed` holds each flow's own parameters, for what sums do not give. NaN for the only block of a flow.
+    `fixed` holds what sums do not give (`cut.Cut.held_out`). NaN for the only block of a flow.
     """
     others = blocks.of_flows()[blocks.owner] - blocks.sums
     alone = others[:, SUMS.index("rounds")] <= 0

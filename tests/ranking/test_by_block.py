@@ -7,9 +7,12 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from simulated_flows import Sender
 
 import tcpfit
-from tcpfit.ranking.by_block import BY_BLOCK, MEAN
+from tcpfit.models import get
+from tcpfit.parameters import estimate
+from tcpfit.ranking.by_block import BY_BLOCK, MEAN, by_block
 from tcpfit.ranking.table import BASELINES
 
 SAMPLES = Path(__file__).parents[2] / "sample-traces"
@@ -58,3 +61,20 @@ def test_models_and_blocks_are_those_of_the_ranking() -> None:
 
 def test_a_flow_of_one_block_has_no_row() -> None:
     assert 0 == analysed("slow-reader").by_block().height
+
+
+def test_a_block_is_not_predicted_from_its_own_timeout() -> None:
+    """One timeout in all the flow, ten times as long: the other blocks' predictions change, not that of its own."""
+    flows, events, rounds = Sender(0.03, burst=1).run(1200, seed=4)
+    is_timeout = pl.col("kind").cast(pl.String) == "timeout"
+    last = events.filter(is_timeout & (pl.col("segments") == 0))["time_ns"][-1]
+    events = events.filter(~is_timeout | (pl.col("time_ns") == last))
+
+    def errors(timeout_s: float) -> list[float]:
+        value = pl.when(is_timeout).then(timeout_s).otherwise("value").alias("value")
+        tables = flows, events.with_columns(value), rounds
+        found = by_block(*tables, estimate(*tables), {"pftk-full": get("pftk-full")})
+        return found.filter(model="pftk-full")["log_ratio"].to_list()
+
+    pairs = list(zip(errors(0.4), errors(4.0), strict=True))
+    assert 1 == sum(short == long for short, long in pairs) < len(pairs)
