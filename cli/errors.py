@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -19,6 +20,12 @@ def unwritable(output: Path, error: OSError) -> InvalidParameter:
     if error.errno in UNWRITTEN:
         raise error
     return InvalidParameter(f"--output {output}: {error.strerror or error}")
+
+
+def spare_captures(output: Path, captures: Sequence[str]) -> None:
+    """Refuse to write over a capture that is read."""
+    if any(capture != "-" and output.resolve() == Path(capture).resolve() for capture in captures):
+        raise click.UsageError(f"{output} is a capture; write elsewhere")
 
 
 def complain(sentence: str) -> None:

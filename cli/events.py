@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from . import options
+from .errors import spare_captures
 from .reading import Work, read, read_between, read_into, read_out, tell_warnings
 
 if TYPE_CHECKING:
@@ -63,6 +64,8 @@ def events(
     if (form == "parquet") != (output is not None):
         rule = "--format parquet needs --output FILE" if output is None else "--output goes with --format parquet only"
         raise click.UsageError(rule)
+    if output is not None:
+        spare_captures(output, [capture])
     with Work(capture) as work:
         streamed = segments and not flows and form != "table"
         if streamed:

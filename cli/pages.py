@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .errors import spare_captures
+
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
 
@@ -63,8 +65,7 @@ def targets(captures: Sequence[str], output: Path | None, option: str) -> list[P
     else:
         paths = [(output or Path()) / f"{name}.html" for name in stems(captures)]
     for path in paths:
-        if any(capture != "-" and path.resolve() == Path(capture).resolve() for capture in captures):
-            raise click.UsageError(f"{path} is a capture; write the report elsewhere")
+        spare_captures(path, captures)
     return paths
 
 

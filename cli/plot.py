@@ -9,7 +9,7 @@ import click
 from tcpfit.exceptions import InvalidParameter
 
 from . import options
-from .errors import unwritable
+from .errors import spare_captures, unwritable
 from .reading import Work, read, read_between, tell_warnings
 
 
@@ -61,12 +61,14 @@ def plot(
     intervals      segments between loss events against the geometric law
     shares         where the time went, by cause
     stalls         silences of the sender, by cause
+    residuals      every model's error block by block
 
     \b
     tcpfit plot time-sequence capture.pcap.gz -o tsg.html
     tcpfit plot ranking capture.pcap --flow 3 -o ranking.svg
     tcpfit plot rtt capture.pcap --from 10s --to 20s -o rtt.png --theme dark
     """
+    spare_captures(output, [capture])
     with Work(capture) as work:
         from tcpfit.analysis import AtomicFile
         from tcpfit.report import figures

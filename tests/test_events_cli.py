@@ -258,3 +258,12 @@ def test_help_names_what_there_is():
     for option in ("--flow", "--kind", "--segments", "--format", "--output", "--reader", "--vantage", "--from"):
         assert option in page
     assert "events" in tcpfit("--help").stdout
+
+
+@pytest.mark.parametrize("more", [[], ["--segments"]])
+def test_a_table_does_not_replace_its_capture(more, tmp_path):
+    sample, capture = Path(__file__).parents[1] / "sample-traces" / "cubic.pcap.gz", tmp_path / "capture"
+    capture.write_bytes(sample.read_bytes())
+    run = tcpfit("events", capture, *more, "--format", "parquet", "--output", capture)
+    assert_sentence(run, 2, "capture is a capture; write elsewhere")
+    assert sample.read_bytes() == capture.read_bytes()

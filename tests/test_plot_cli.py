@@ -37,7 +37,7 @@ def test_every_kind_of_file_is_written_and_described(tmp_path, suffix):
 def test_the_kinds_are_listed_and_in_the_help():
     listed = [line.split()[0] for line in tcpfit("plot", "--list").stdout.splitlines()]
     assert list(KINDS) == listed
-    assert all(f"{name}  " in tcpfit("plot", "--help").stdout for name in ("rtt", "stalls", "time-sequence"))
+    assert all(f"{name}  " in tcpfit("plot", "--help").stdout for name in KINDS)
 
 
 def test_the_command_knows_every_kind():
@@ -103,3 +103,10 @@ def test_html_needs_no_network():
     html = render(draw(package.analyze(TIMEOUTS), "losses"), ".html").decode()
     assert "Content-Security-Policy" in html and "default-src 'none'" in html.replace("&#x27;", "'")
     assert "<script src" not in html and "<link" not in html
+
+
+def test_a_figure_does_not_replace_its_capture(tmp_path):
+    capture = tmp_path / "capture.json"
+    capture.write_bytes(TIMEOUTS.read_bytes())
+    assert_sentence(tcpfit("plot", "rtt", capture, "-o", capture), 2, "capture.json is a capture; write elsewhere")
+    assert TIMEOUTS.read_bytes() == capture.read_bytes()
