@@ -66,7 +66,7 @@ def draw(analysis: Analysis, kind: str, flow: int | None = None, *, theme: str =
     else:
         largest = analysis.largest()
         if not largest:
-            raise NothingToDraw(f"{analysis.path} has no TCP flow that carried data")
+            raise NothingToDraw(f"{analysis.path} has no TCP flow that carried data in what was analysed")
         flow = largest[0]
     if KINDS[kind].needs_segments:
         analysis.check_segments()

@@ -77,7 +77,9 @@ def describe(analysis: Analysis, flow: int) -> str:
     """How many models apply, which come nearest, and how far off they are."""
     table = data(analysis, flow)["models"]
     verdict = analysis.verdicts.filter(pl.col("flow") == flow)["text"]
-    nearest = table.filter(pl.col("group") == "applies", pl.col("ratio").is_not_null()).sort("rank").head(3)
+    nearest = (
+        table.filter(pl.col("group") == "applies", pl.col("ratio").is_not_null()).sort(pl.col("ratio").abs()).head(3)
+    )
     applying = table.filter(pl.col("group") == "applies").height
     others = table.filter(pl.col("group") == "fails").height
     named = ", ".join(f"{model} {_off(ratio)}" for model, ratio in nearest.select("model", "ratio").iter_rows())

@@ -72,7 +72,7 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     return {
         "spans": drawing.rounded(joined, {"begin": places, "end": places}),
         "rules": pl.DataFrame({"rule": pl.int_range(len(rules), eager=True), "text": rules}),
-        "causes": drawing.rounded(causes, {"seconds": 6, "share": 4}),
+        "causes": drawing.rounded(causes, {"seconds": 6, "share": 6}),
     }
 
 
