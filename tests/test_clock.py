@@ -127,6 +127,8 @@ def test_acks_of_one_time_with_their_data_are_not_told_to_be_early_by_nothing(tm
         data_then_ack = n + 1 < len(whole) and len(whole[n].data) < whole[n].wire_len == 1514 != whole[n + 1].wire_len
         swapped += [whole[n + 1], whole[n]] if data_then_ack else [whole[n]]
         n += 1 + data_then_ack
-    told = [warning for warning in analysed(swapped, tmp_path).warnings if "before the data they acknowledge" in warning]
+    told = [
+        warning for warning in analysed(swapped, tmp_path).warnings if "before the data they acknowledge" in warning
+    ]
     assert len(told) == 1
     assert "come before the data" in told[0] and "reordercap" in told[0]
