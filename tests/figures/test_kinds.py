@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -19,6 +20,7 @@ from tcpfit.exceptions import InvalidParameter
 from tcpfit.report import traffic
 from tcpfit.report.figures import KINDS, THEMES, NothingToDraw, config, thinning
 from tcpfit.report.figures.causes import CAUSES
+from tcpfit.report.figures.packets import packets
 from tcpfit.report.figures.window import REACTIONS
 
 pytest.importorskip("altair")
@@ -191,15 +193,37 @@ def test_what_is_thinned_out_covers_the_same_bytes(name):
     assert (whole["left"].min(), whole["right"].max()) == (data["left"].min(), data["right"].max())
 
 
-def test_a_line_keeps_the_ends_and_the_extremes():
+@pytest.mark.parametrize("name", ["newreno-loss", "reordering-receiver"])
+def test_lines_are_near_what_they_stand_for(name):
+    """ACKs and the window's edge at every ACK: within a hundredth of what is drawn, two or three pixels."""
+    tables = KINDS["time-sequence"].data(analysed(name), 0)
+    acks = packets(analysed(name), 0).acks.with_columns(pl.col("acked").cum_max())
+    edge = acks["acked"] + acks["window"]
+    for line, field, whole in (("acks", "acked", acks["acked"]), ("window", "edge", edge)):
+        kept = tables[line]
+        assert kept.height < acks.height / 4
+        drawn = np.interp(acks["t"], kept["t"], kept[field])
+        assert np.abs(drawn - whole.to_numpy()).max() <= 0.01 * whole.max()
+
+
+def test_a_line_keeps_what_it_turns_at():
+    """Teeth of a saw, ten rounds each: with a point for each turn the line is the whole."""
+    table = pl.DataFrame({"t": [float(n) for n in range(1000)], "y": [float(n % 10) for n in range(1000)]})
+    kept = thinning.line(table, "t", "y", 200)
+    assert kept.height == 200
+    assert np.interp(table["t"], kept["t"], kept["y"]).tolist() == pytest.approx(table["y"].to_list())
+    assert table.head(200).equals(thinning.line(table.head(200), "t", "y", 200))
+
+
+def test_a_cloud_keeps_the_ends_and_the_extremes():
     table = pl.DataFrame({"t": [float(n) for n in range(1000)], "y": [n * 37 % 101 for n in range(1000)]})
-    kept = thinning.line(table, "t", "y", 80)
+    kept = thinning.cloud(table, "t", "y", 80)
     assert kept.height <= 80
     assert table.row(0) == kept.row(0)
     assert table.row(-1) == kept.row(-1)
     assert (table["y"].min(), table["y"].max()) == (kept["y"].min(), kept["y"].max())
     assert kept["t"].is_sorted()
-    assert table.head(80).equals(thinning.line(table.head(80), "t", "y", 80))
+    assert table.head(80).equals(thinning.cloud(table.head(80), "t", "y", 80))
 
 
 def drawable(name: str, kind: str) -> bool:

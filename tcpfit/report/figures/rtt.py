@@ -147,7 +147,9 @@ def _echoes(seen: Packets) -> pl.DataFrame:
 
 
 def _thinned(table: pl.DataFrame) -> pl.DataFrame:
-    parts = [thinning.line(part, "t", "ms", max(SAMPLES * part.height // table.height, RARE)) for part in _sides(table)]
+    parts = [
+        thinning.cloud(part, "t", "ms", max(SAMPLES * part.height // table.height, RARE)) for part in _sides(table)
+    ]
     return pl.concat(parts).sort("t", maintain_order=True) if parts else table
 
 

@@ -15,7 +15,7 @@ from tcpfit.report.figures.packets import packets
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
 
-DATA, ACKS, WINDOW, SACKS = 600, 320, 120, 120
+DATA, ACKS, WINDOW, SACKS = 600, 160, 80, 120
 """Most points of each, besides the events, of which none is left out."""
 
 LINES = {
@@ -96,7 +96,12 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
     if tables["window"].height:
         layers.append(
             of("window", "window")
-            .mark_line(interpolate="step-after", strokeDash=[6, 4], strokeWidth=1.3, clip=True)
+            .mark_line(
+                interpolate=thinning.interpolation(tables["window"], WINDOW),
+                strokeDash=[6, 4],
+                strokeWidth=1.3,
+                clip=True,
+            )
             .encode(x, y("edge:Q"), seen_as)
         )
     bars = (("data", "data", 1.6, "segments"), ("sacks", "SACK", 3.0, "SACK blocks"))
@@ -111,7 +116,7 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
     if tables["acks"].height:
         layers.append(
             of("acks", "acknowledged")
-            .mark_line(interpolate="step-after", strokeWidth=1.3, clip=True)
+            .mark_line(interpolate=thinning.interpolation(tables["acks"], ACKS), strokeWidth=1.3, clip=True)
             .encode(x, y("acked:Q"), seen_as)
         )
     if found:

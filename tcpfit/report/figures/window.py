@@ -136,9 +136,10 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
         alt.Tooltip("high:Q", title="at most"),
         alt.Tooltip("rwnd:Q", title="receiver's window"),
     ]
+    between = thinning.interpolation(rounds, ROUNDS)
     layers = []
     if known:
-        steps = of("receiver's window").mark_line(interpolate="step-after", strokeDash=[6, 4], clip=True)
+        steps = of("receiver's window").mark_line(interpolate=between, strokeDash=[6, 4], clip=True)
         layers.append(steps.encode(x, y("rwnd:Q"), seen_as))
     if bounded:
         inferred = of("congestion window, inferred").transform_filter("datum.low != null || datum.high != null")
@@ -148,7 +149,7 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
         band = from_low.mark_rect(strokeWidth=4, strokeOpacity=0.55, fillOpacity=0.3, strokeJoin="round", clip=True)
         stroke = alt.Stroke("what:N", scale=told_apart, legend=None)
         layers.append(band.encode(x, y("low:Q"), seen_as, stroke, x2="until:Q", y2="high:Q"))
-    flight = of("flight").mark_line(interpolate="step-after", strokeWidth=1.3, clip=True)
+    flight = of("flight").mark_line(interpolate=between, strokeWidth=1.3, clip=True)
     layers.append(flight.encode(x, y("flight:Q"), seen_as))
     hover = of("flight").mark_point(size=60, opacity=0)
     layers.append(hover.encode(x, y("flight:Q"), tooltip=tooltip))
