@@ -41,6 +41,8 @@ pub struct Missing {
     pub index: Option<i64>,
     pub order: u64,
     pub left: u64,
+    /// It carried data that had been sent before.
+    pub again: bool,
     /// When its absence showed, the frame that showed it, and arrivals until then.
     pub time_ns: i64,
     /// When the hole that it belongs to was sent, as far as was guessed.
@@ -129,6 +131,8 @@ pub struct Counts {
     pub copies: u64,
     /// Of the copies, those made by the network.
     pub network_copies: u64,
+    /// Identifications skipped for which no data were found.
+    pub unplaced: u64,
 }
 
 impl Arrivals {
@@ -375,6 +379,13 @@ impl Arrivals {
             sender.skip_to(passing.left);
             return;
         }
+        if new > 0 {
+            // resends that are due can have been lost with it
+            let surplus = self.id.unexplained() > new;
+            let due = if surplus { sender.passed_over(passing.left) } else { 0 };
+            self.id.explain(new, new + due);
+        }
+        self.take_back(new, sender);
         let spare = self.skipped().saturating_sub(new as usize);
         let silence = self.silence(passing, sender);
         let enough = |s: &Silence| spare > s.lost_expiries;
@@ -409,6 +420,32 @@ impl Arrivals {
         }
     }
 
+    /// More new data are missing than identifications were skipped since the last resend passed. What was skipped before
+    /// that and after the newest data seen was new data then, not resends that were lost.
+    fn take_back(&mut self, new: u32, sender: &mut Sender) {
+        let (Some(uncommon), Some(newest)) = (&mut self.uncommon, sender.newest_order()) else {
+            return;
+        };
+        let mut n = uncommon.missing.len();
+        while n > 0 && uncommon.skipped.len() < new as usize && uncommon.missing[n - 1].order > newest {
+            n -= 1;
+            let Missing {
+                index,
+                order,
+                left,
+                again,
+                ..
+            } = uncommon.missing[n];
+            if let (Some(index), true) = (index, again) {
+                uncommon.missing.remove(n);
+                uncommon.skipped.push_front(index);
+                sender.forget(order, left);
+            }
+        }
+        let lacking = u64::from(new).saturating_sub(uncommon.skipped.len() as u64);
+        uncommon.counts.unplaced = uncommon.counts.unplaced.saturating_sub(lacking);
+    }
+
     /// A resend passes and identifications are missing before it: earlier expiries of the timer, the tail that was lost
     /// before the timer ran out, or resends of the same recovery.
     fn lost_below(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
@@ -418,6 +455,8 @@ impl Arrivals {
         }
         let Some(silence) = self.silence(passing, sender).filter(|s| !self.two_way && s.timer) else {
             if self.two_way || !sender.opens_recovery(passing.left) {
+                let due = sender.passed_over(passing.left);
+                self.id.explain(due, due);
                 self.lost_resends(spare, passing, sender, sink);
                 return;
             }
@@ -509,6 +548,7 @@ impl Arrivals {
             index,
             order: sender.order,
             left,
+            again: left < sender.nxt,
             time_ns: passing.time_ns,
             hole_ns,
             frame: passing.frame,
@@ -534,7 +574,8 @@ impl Arrivals {
     fn lost_resend(&mut self, below: u64, time_ns: i64, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         let index = self.next_skipped();
         let Some((left, right)) = sender.likely_resend(below) else {
-            // nothing is missing that could have been sent again: a packet without data
+            // nothing is missing that could have been sent again: a packet without data, or data not yet known to be missing
+            self.uncommon().counts.unplaced += u64::from(!self.two_way);
             return;
         };
         self.remember(index, left, time_ns, passing, sender);

@@ -26,6 +26,15 @@ impl Sender {
         in_turn.or_else(|| missing.next()).map(range)
     }
 
+    /// Segments below `below` that a sender with SACK sends again before it (RFC 6675, 4: NextSeg) and that have not been.
+    pub fn passed_over(&mut self, below: u64) -> u32 {
+        let many = self.board.at_or_after(below);
+        let many = self.board.searchable(many);
+        let units = self.board.units.range(0..many);
+        let due = units.filter(|u| self.sack && !self.board.seen(u) && !u.is_resent());
+        due.map(|u| u.segments(self.smss)).sum()
+    }
+
     /// Resends of the head, at `left`, and of holes above it that duplicate ACKs or SACK blocks had asked for (RFC 5681,
     /// 3.2; RFC 6675, 5) and that have not been seen.
     pub fn asked_for(&mut self, left: u64) -> (usize, u64) {
@@ -75,6 +84,11 @@ impl Sender {
     /// The lowest unit outstanding.
     pub fn head(&self) -> Option<(u64, u64)> {
         self.board.units.front().map(|u| (u.left, u.right()))
+    }
+
+    /// Order of the first transmission of the newest data outstanding.
+    pub fn newest_order(&self) -> Option<u64> {
+        self.board.units.back().map(|u| u.order)
     }
 
     /// The guess that the transmission `order` carried the range at `left` was wrong.

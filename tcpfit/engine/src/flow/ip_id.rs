@@ -32,11 +32,15 @@ pub enum Place {
 pub struct IpId {
     highest: i64,
     /// Numbers the newest packet took: one a segment (a super-segment of k takes k).
-    width: i64,
+    width: u32,
     steps: u32,
     /// Of the steps, those that were not of one, and those that no counter makes.
     others: u32,
     jumps: u32,
+    /// Of the others, those that skipped as many numbers as data were missing.
+    explained: u32,
+    /// Numbers skipped by the last of the others, until data that are missing explain it.
+    skipped: u16,
     started: bool,
     /// Numbers that are skipped say nothing of the connection.
     gaps_mean_nothing: bool,
@@ -55,9 +59,28 @@ impl IpId {
         steps >= STEPS_NEEDED && u64::from(steps) >= 20 * u64::from(self.jumps)
     }
 
-    /// The counter is the connection's own: a skipped number is a packet that did not come by.
+    /// The counter is the connection's own: a skipped number is a packet that did not come by. Few steps are not of one,
+    /// or most of them skip just what is missing, as they do where much is lost.
     pub fn dense(&self) -> bool {
-        !self.gaps_mean_nothing && self.ordered() && u64::from(self.steps) >= 5 * u64::from(self.others)
+        let unexplained = self.others - self.explained;
+        let few = u64::from(self.steps) >= 5 * u64::from(unexplained);
+        !self.gaps_mean_nothing && self.ordered() && (few || unexplained <= self.explained)
+    }
+
+    /// Between `least` and `most` segments are missing, as many as the last of the other steps skipped: a step of the
+    /// connection's own counter. What was skipped before a resend may be new data that only the next new data show to be
+    /// missing.
+    pub fn explain(&mut self, least: u32, most: u32) {
+        let skipped = u32::from(self.skipped);
+        if skipped > 0 && (least..=most).contains(&skipped) {
+            self.skipped = 0;
+            self.explained += 1;
+        }
+    }
+
+    /// Numbers that the last of the other steps skipped and nothing has explained.
+    pub fn unexplained(&self) -> u32 {
+        u32::from(self.skipped)
     }
 
     /// Other packets take numbers too, or none is missing where the packets are sent: only the order is left.
@@ -116,7 +139,7 @@ impl IpId {
 
     /// Takes any other packet.
     pub fn observe_any(&mut self, id: u16, segments: u32) -> Place {
-        let width = i64::from(segments.max(1));
+        let width = segments.max(1);
         if !self.started {
             self.started = true;
             self.highest = i64::from(id);
@@ -125,7 +148,7 @@ impl IpId {
             return Place::Unknown;
         }
         let index = self.highest + i64::from(id.wrapping_sub(self.highest as u16) as i16);
-        let step = index - self.highest - (self.width - 1);
+        let step = index - self.highest - i64::from(self.width - 1);
         if index <= self.highest {
             let back = self.highest - index;
             if back < REMEMBERED && self.has_seen(index) {
@@ -147,10 +170,14 @@ impl IpId {
         self.steps += 1;
         self.others += u32::from(step != 1);
         self.jumps += u32::from(!plausible);
+        if step != 1 {
+            self.skipped = if plausible { (step - 1) as u16 } else { 0 };
+        }
         if self.steps == MOST_STEPS {
             let (ones, forwards) = (self.steps - self.others, self.steps - self.jumps);
             self.steps /= 2;
             self.others = self.steps - ones / 2;
+            self.explained = (self.explained / 2).min(self.others);
             self.jumps = self.steps - forwards / 2;
         }
         if index > self.highest + 1 {
@@ -170,10 +197,11 @@ impl IpId {
     }
 
     /// A jump that no counter makes: start again from here, and count it against the counter.
-    fn restart(&mut self, index: i64, width: i64) -> Place {
+    fn restart(&mut self, index: i64, width: u32) -> Place {
         self.steps += 1;
         self.others += 1;
         self.jumps += 1;
+        self.skipped = 0;
         self.seen = Default::default();
         self.mark(index);
         self.highest = index;
@@ -228,6 +256,42 @@ mod tests {
         assert_eq!(id.observe(2, 1), Place::Copy);
         assert_eq!(at(id.observe(4, 4)), (65540, 0));
         assert_eq!(at(id.observe(8, 1)), (65544, 0));
+    }
+
+    /// A counter that has made ten steps of one.
+    fn counted() -> IpId {
+        let mut id = IpId::default();
+        for i in 0..10 {
+            id.observe(i, 1);
+        }
+        id
+    }
+
+    #[test]
+    fn numbers_skipped_where_as_much_is_missing_are_the_connections_own() {
+        let (mut own, mut shared) = (counted(), counted());
+        for i in (12..300).step_by(3) {
+            own.observe(i, 1);
+            own.explain(1, 1);
+            own.observe(i + 1, 1);
+            shared.observe(i, 1);
+            shared.observe(i + 1, 1);
+        }
+        assert!(own.dense());
+        assert!(shared.ordered() && !shared.dense());
+    }
+
+    #[test]
+    fn a_step_is_explained_once_by_what_it_skipped() {
+        let mut id = counted();
+        id.observe(12, 1);
+        assert_eq!(id.unexplained(), 2);
+        id.explain(1, 1);
+        assert_eq!(id.unexplained(), 2);
+        id.explain(1, 2);
+        assert_eq!((id.unexplained(), id.explained), (0, 1));
+        id.explain(0, 2);
+        assert_eq!(id.explained, 1);
     }
 
     #[test]

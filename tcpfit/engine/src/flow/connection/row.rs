@@ -150,7 +150,7 @@ impl Connection {
             retransmitted_bytes: arrivals.counts().resent_bytes,
             lost_segments: lost,
             lost_low: lost.saturating_sub(fates.doubtful + fates.unproven),
-            lost_high: lost + sender.reordering.doubtful_losses,
+            lost_high: lost + sender.reordering.doubtful_losses + arrivals.counts().unplaced,
             lost_upstream: fates.lost_upstream,
             spurious_retransmissions: fates.spurious,
             loss_events: fates.loss_events.count,
