@@ -278,12 +278,15 @@ class _Flows:
     def __init__(self, analysis: Analysis) -> None:
         self._span: dict[int, tuple[int, int]] = {}
         self._missing: dict[int, int] = {}
-        self._first: dict[tuple[Ends, int], int] = {}
+        self._first: dict[tuple[Ends, int], tuple[int, Ends]] = {}
         self._in_stream: defaultdict[tuple[int, Ends], list[int]] = defaultdict(list)
-        columns = ("flow", *Ends._fields, "first_ns", "last_ns", "missing_segments")
-        for flow, src, src_port, dst, dst_port, first, last, missing in analysis.flows.select(columns).iter_rows():
+        columns = ("flow", "first_ns", "last_ns", "missing_segments", "data_segments", *Ends._fields)
+        for flow, first, last, missing, data, *own in analysis.flows.select(columns).iter_rows():
             self._span[flow], self._missing[flow] = (first, last), missing
-            self._first[Ends(src, src_port, dst, dst_port), first] = flow
+            ends = Ends(*own)
+            self._first[ends, first] = flow, ends
+            if not data:  # its ACKs alone are in the capture
+                self._first.setdefault((ends.reversed(), first), (flow, ends))
         self._events: dict[tuple[int, int], list[_Event]] = defaultdict(list)
         self._losses: defaultdict[int, list[_Event]] = defaultdict(list)
         self._late: defaultdict[int, list[_Event]] = defaultdict(list)
@@ -311,14 +314,15 @@ class _Flows:
         return {frame for _, frame in self._events}
 
     def first_segments(self) -> set[tuple[Ends, int]]:
-        """Ends and time of each flow's first segment: of data or, where a timer sent it again, a SYN."""
+        """Ends and time of each flow's first segment: data, a SYN that a timer sent again or, without data, an ACK."""
         return set(self._first)
 
     def place(self, seen: Seen) -> None:
         """Note which stream a flow is, if this is its first segment."""
-        flow = self._first.pop((seen.ends, seen.time_ns), None)
-        if flow is not None:
-            self._in_stream[seen.stream, seen.ends].append(flow)
+        found = self._first.pop((seen.ends, seen.time_ns), None)
+        if found is not None:
+            flow, ends = found
+            self._in_stream[seen.stream, ends].append(flow)
 
     @property
     def placed(self) -> bool:

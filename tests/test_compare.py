@@ -436,6 +436,19 @@ def test_a_direction_without_data_has_no_flow(tmp_path):
     assert [(None, resent, "retransmission", "no-flow")] == rows(found, "flow", "frame", "tshark", "class")
 
 
+@needs_tshark
+def test_acks_alone_are_compared_by_what_they_show(tmp_path):
+    talk = Talk()
+    for number in range(1, 9):
+        talk.acks(100 * number, number)
+    closed = talk.server(900, 1 + 9 * MSS, window=0)
+    talk.server(1000, 1 + 9 * MSS, window=50)
+    path = talk.write(tmp_path / "acks.pcap")
+    found = compare(analysis.analyze(path), path)
+    shown = [(0, closed, "zero_window (advertised)", "zero_window", True)]
+    assert shown == rows(found, "flow", "frame", "label", "tshark", "agrees")
+
+
 # --- real captures ------------------------------------------------------------------------------------------------
 
 
