@@ -15,6 +15,8 @@ import pytest
 import tcpfit
 from tcpfit.diagnosis.stalls import stalls
 from tcpfit.report.explanation import explain
+from tcpfit.report.figures import NothingToDraw
+from tcpfit.report.figures.packets import packets
 
 FOLDER = Path(__file__).parent.parent / "sample-traces"
 TRUTHS = {path.name.removesuffix(".truth.json"): json.loads(path.read_text()) for path in FOLDER.glob("*.truth.json")}
@@ -117,3 +119,33 @@ def test_pauses_between_data_are_no_stalls_for_want_of_a_round_trip():
     of_whole, of_data = (stalls(each.flows.row(0, named=True), each.events, each.segments) for each in (whole, alone))
     assert {"timeout"} == {stall.cause for stall in of_data}
     assert 0 < len(of_data) <= len(of_whole)
+
+
+HALVES = {
+    "src": "only its data are in the capture, not the ACKs",
+    "dst": "only the ACKs of its data are in the capture",
+}
+"""What is said of a capture that is filtered so."""
+
+
+@pytest.mark.parametrize("word", HALVES)
+def test_figures_say_which_direction_is_missing(word):
+    pytest.importorskip("altair")
+    truth = TRUTHS["window-limited"]
+    path = FOLDER / truth["captures"]["sender"]
+    half = tcpfit.analyze(path, filter=f"{word} host {truth['flows'][0]['src']}", segments=True)
+    for kind in ("window", "rtt", "rate", "ranking", "residuals", "losses", "stalls"):
+        with pytest.raises(NothingToDraw, match=f": {HALVES[word]}$"):
+            half.plot(kind)
+
+
+def test_acks_alone_are_drawn_where_they_would_be_beside_the_data():
+    pytest.importorskip("altair")
+    name, end = "sack-loss", "sender"
+    path, sender = FOLDER / TRUTHS[name]["captures"][end], TRUTHS[name]["flows"][0]["src"]
+    whole, alone = (tcpfit.analyze(path, filter=f, segments=True) for f in (None, f"dst host {sender}"))
+    assert packets(whole, 0).acks.select("frame", "acked").equals(packets(alone, 0).acks.select("frame", "acked"))
+    text = alone.plot("time-sequence").description
+    assert text.startswith(
+        "Sequence numbers over time: ACKs of 6.27 MB in 60.9 s, of data that are not in the capture. "
+    )

@@ -54,7 +54,7 @@ def test_the_command_knows_every_kind():
         (["rtt", TIMEOUTS], ["Missing option"]),
         (["rtt", TIMEOUTS, "--flow", "9", "-o", "x.svg"], ["has no flow 9; its only flow is 0"]),
         (["rtt", TIMEOUTS, "-o", "no-such-folder/x.svg"], ["No such file or directory"]),
-        (["stalls", SAMPLES / "window-limited.pcap.gz", "-o", "x.svg"], ["has no stall"]),
+        (["stalls", SAMPLES / "window-limited.pcap.gz", "-o", "x.svg"], ["shows no stall"]),
         (["rtt", TIMEOUTS, "--from", "1h", "-o", "x.svg"], ["has no TCP flow that carried data"]),
     ],
 )

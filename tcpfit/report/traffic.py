@@ -1,7 +1,7 @@
 """The segments of a capture beside its flows: which flow a segment belongs to, and its offsets.
 
 Offsets count from the initial sequence number, as those of events do: 0 is the SYN, 1 the first byte of data. Where no
-SYN was seen they count from the byte before the first segment.
+SYN was seen they count from the byte before the first segment, without any segment from the byte before the first ACK.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ def _offsets(segments: pl.DataFrame) -> pl.DataFrame:
         .filter(~((pl.col("dst") == pl.col("src")) & (pl.col("dst_port") == pl.col("src_port"))))
         .select(*over, _ack_start=_signed(pl.col("_first_ack") - pl.col("_isn_of_data")))
     )
+    # where nothing of the data's direction is there, the first ACK is all that tells where it began
+    start = pl.when(pl.col("connection").is_not_null()).then(pl.col("_ack_start").fill_null(1))
     left = pl.col("_at") - pl.col("_isn_at") + (has["syn"] & (pl.col("payload") > 0)).cast(pl.Int64)
     return (
         table.join(initial, on=over, how="left", maintain_order="left")
@@ -93,7 +95,7 @@ def _offsets(segments: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             left=left,
             right=left + pl.col("payload").cast(pl.Int64),
-            acked=pl.when(has["ack"]).then(pl.col("_ack_start") + pl.col("_acked_at")),
+            acked=pl.when(has["ack"]).then(start + pl.col("_acked_at")),
         )
         .drop("_at", "_acked", "_acked_at", "_isn_at", "_isn", "_ack_start")
     )

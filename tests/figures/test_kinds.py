@@ -112,7 +112,7 @@ def test_every_stall_is_drawn_and_shares_are_those_of_the_accounting(name):
         drawn = KINDS["stalls"].data(analysis, 0)["stalls"]
         assert [stall.frame_after for stall in found] == drawn["frame"].to_list()
     else:
-        with pytest.raises(NothingToDraw, match="has no stall"):
+        with pytest.raises(NothingToDraw, match="shows no stall"):
             KINDS["stalls"].data(analysis, 0)
     spans = account(analysis.flows, analysis.events, analysis.rounds)
     seconds = (spans["end_ns"] - spans["start_ns"]).sum() / 1e9

@@ -58,6 +58,13 @@ def flow_row(analysis: Analysis, flow: int) -> dict[str, Any]:
     return arguments.flow_rows(analysis, flow).row(0, named=True)
 
 
+def one_way(row: dict[str, Any]) -> str | None:
+    """Which direction of a flow alone is in the capture; None where both are."""
+    if not row["data_segments"]:
+        return "only the ACKs of its data are in the capture"
+    return None if row["acks_seen"] else "only its data are in the capture, not the ACKs"
+
+
 def start_ns(analysis: Analysis) -> int:
     """Where the times of a figure begin: at the capture's first packet, as those of `tcpfit events`."""
     return int(analysis.capture.get("start_ns") or 0)

@@ -9,7 +9,7 @@ import polars as pl
 from tcpfit.report import words
 from tcpfit.report.figures import drawing
 from tcpfit.report.figures.causes import ARROW_DOWN, HOURGLASS, RING, SALTIRE, STAR, TWO
-from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle
+from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, one_way, start_ns, subtitle
 from tcpfit.schema import REASONS
 
 if TYPE_CHECKING:
@@ -62,9 +62,8 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
         .select("t", "begin", "end", "kind", "reason", "frame", "shown_by", "segments")
     )
     if events.is_empty():
-        raise NothingToDraw(
-            f"flow {flow} of {analysis.path} has no event: nothing was lost, resent or late, no window was closed"
-        )
+        why = one_way(row) or "nothing was lost, resent or late, no window was closed"
+        raise NothingToDraw(f"flow {flow} of {analysis.path} shows no event: {why}")
     places = drawing.time_decimals((row["last_ns"] - row["first_ns"]) / 1e9)
     return {"events": drawing.rounded(events, {"t": places, "begin": places, "end": places})}
 

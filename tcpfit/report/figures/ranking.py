@@ -10,7 +10,7 @@ import polars as pl
 from tcpfit.ranking.table import BASELINES
 from tcpfit.report import words
 from tcpfit.report.figures import drawing
-from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, subtitle
+from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, one_way, subtitle
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -46,8 +46,7 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
 
     Of caveats `x` marks an assumption that the model requires, `~` another.
     """
-    flow_row(analysis, flow)
-    rows = []
+    own, rows = flow_row(analysis, flow), []
     for row in analysis.ranking.filter(pl.col("flow") == flow).iter_rows(named=True):
         group = "baseline" if row["model"] in BASELINES else "applies" if row["applicable"] else "fails"
         caveats = ["no prediction"] if row["log_ratio"] is None else []
@@ -68,7 +67,8 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
         )
     table = pl.DataFrame(rows, schema=ROWS)
     if table["ratio"].null_count() == table.height:
-        raise NothingToDraw(f"flow {flow} of {analysis.path} has too little data for any model to be compared with it")
+        why = one_way(own) or "it has too little data"
+        raise NothingToDraw(f"flow {flow} of {analysis.path} cannot be compared with any model: {why}")
     table = table.with_columns(pl.col("mbps").round_sig_figs(4))
     return {"models": drawing.rounded(table, {"ratio": 4, "low": 4, "high": 4, "best": 3})}
 

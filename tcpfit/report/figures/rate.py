@@ -13,7 +13,7 @@ from tcpfit.ranking.residuals import rate as block_rate
 from tcpfit.ranking.table import BASELINES
 from tcpfit.report import words
 from tcpfit.report.figures import drawing
-from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle
+from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, one_way, start_ns, subtitle
 from tcpfit.report.figures.ranking import GROUPS
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     begin, end = ((row[name] - since) / 1e9 for name in ("first_ns", "last_ns"))
     acked = rounds["acked_bytes"].sum() if rounds.height else 0
     if not acked or end <= begin:
-        raise NothingToDraw(f"flow {flow} of {analysis.path} shows no rate: no ACKs of its data over some time")
+        why = one_way(row) or "no ACKs of its data over some time"
+        raise NothingToDraw(f"flow {flow} of {analysis.path} shows no rate: {why}")
     rtt = row["rtt_mean_s"] or 0.0
     count = max(1, min(BINS, int((end - begin) / (2 * rtt)) if rtt else BINS))
     edges = np.linspace(begin, end, count + 1)

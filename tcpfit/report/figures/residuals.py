@@ -11,7 +11,7 @@ import polars as pl
 from tcpfit.ranking.by_block import MEAN
 from tcpfit.report import words
 from tcpfit.report.figures import drawing
-from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle
+from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, one_way, start_ns, subtitle
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -29,12 +29,13 @@ FULL, STEP = 0.45, 54
 def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     """`blocks` (row, model, begin and end in s, ratio: ln(predicted/observed), weight), a row each block and model: the
     models in the order of their ranks, and the mean of the other blocks."""
-    flow_row(analysis, flow)
+    row = flow_row(analysis, flow)
     ranked = analysis.ranking.filter(pl.col("flow") == flow, pl.col("rank").is_not_null()).sort("rank")["model"]
     found = analysis.select([flow]).by_block().filter(pl.col("log_ratio").is_not_null())
     names = [*ranked.filter(ranked.is_in(found["model"].unique().implode()))[:MOST], MEAN]
     if not found.height or len(names) == 1:
-        raise NothingToDraw(f"flow {flow} of {analysis.path} has too little data to be cut into blocks")
+        why = one_way(row) or "it has too little data to be cut into blocks"
+        raise NothingToDraw(f"flow {flow} of {analysis.path} has no errors of models: {why}")
     since = start_ns(analysis)
     places = drawing.time_decimals((int(found["end_ns"].to_numpy().max()) - since) / 1e9)
     table = (

@@ -19,7 +19,7 @@ import polars as pl
 from tcpfit.parameters.intervals import Floats
 from tcpfit.report import words
 from tcpfit.report.figures import drawing, thinning
-from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle
+from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, one_way, start_ns, subtitle
 from tcpfit.report.figures.packets import Packets, packets
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
         .select(t=(pl.col("start_ns") - start_ns(analysis)) / 1e9, ms=pl.col("rtt_s") * 1e3)
     )
     if not any(table.height for table in both) and rounds.is_empty():
-        raise NothingToDraw(f"flow {flow} of {analysis.path} shows no round trip: no data with the ACK of it")
+        why = one_way(row) or "no data with the ACK of it"
+        raise NothingToDraw(f"flow {flow} of {analysis.path} shows no round trip: {why}")
     whole = both[0] if row["vantage"] == "sender" else rounds
     least = _least(whole, (row["first_ns"] - start_ns(analysis)) / 1e9, (row["last_ns"] - start_ns(analysis)) / 1e9)
     handshake = row["handshake_rtt_s"]

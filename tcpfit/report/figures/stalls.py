@@ -11,7 +11,7 @@ from tcpfit.diagnosis.connections import segments_of
 from tcpfit.report import words
 from tcpfit.report.figures import drawing
 from tcpfit.report.figures.causes import ARROW_DOWN, HOURGLASS, STAR
-from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle
+from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, one_way, start_ns, subtitle
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -63,9 +63,8 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
         for stall in stalls.stalls(row, analysis.events, segments_of(analysis, row))
     ]
     if not found:
-        raise NothingToDraw(
-            f"flow {flow} of {analysis.path} has no stall: no silence longer than two round trips or the timer"
-        )
+        why = one_way(row) or "no silence longer than two round trips or the timer"
+        raise NothingToDraw(f"flow {flow} of {analysis.path} shows no stall: {why}")
     places = drawing.time_decimals((row["last_ns"] - row["first_ns"]) / 1e9)
     table = pl.DataFrame(found, schema=STALLS)
     return {"stalls": drawing.rounded(table, {"begin": places, "end": places, "length": 6, "timer": 6})}

@@ -54,13 +54,15 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
 def describe(analysis: Analysis, flow: int) -> str:
     """How much went in which time, and the marks counted by cause."""
     row, marks = flow_row(analysis, flow), data(analysis, flow)["marks"]
-    length = (row["last_ns"] - row["first_ns"]) / 1e9
-    first = (
-        f"Sequence numbers over time: {words.plural(row['data_segments'], 'data segment')} "
-        f"with {words.size(row['unique_bytes'])} in {words.seconds(length)}"
-    )
+    length = words.seconds((row["last_ns"] - row["first_ns"]) / 1e9)
+    carried = f"{words.plural(row['data_segments'], 'data segment')} with {words.size(row['unique_bytes'])} in {length}"
+    none = "nothing was lost, resent or late"
+    if not row["data_segments"]:
+        carried = f"ACKs of {words.size(row['acked_bytes'])} in {length}, of data that are not in the capture"
+        none = "they show no loss"
+    first = f"Sequence numbers over time: {carried}"
     counted = [f"{cause.name} {marks.filter(pl.col('cause') == cause.name).height}" for cause in causes.shown(marks)]
-    return f"{first}. Marked: {', '.join(counted)}." if counted else f"{first}; nothing was lost, resent or late."
+    return f"{first}. Marked: {', '.join(counted)}." if counted else f"{first}; {none}."
 
 
 def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:

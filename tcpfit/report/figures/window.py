@@ -8,7 +8,7 @@ import polars as pl
 
 from tcpfit.report import words
 from tcpfit.report.figures import drawing, thinning
-from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, start_ns, subtitle
+from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, one_way, start_ns, subtitle
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -46,9 +46,7 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
         .select("round", "flight", "rwnd", t=since, low="cwnd_low", high="cwnd_high")
     )
     if rounds["flight"].null_count() == rounds.height:
-        raise NothingToDraw(
-            f"flow {flow} of {analysis.path} shows no flight: its data or their ACKs are not in the capture"
-        )
+        raise NothingToDraw(f"flow {flow} of {analysis.path} shows no flight: {one_way(row) or 'it has no round'}")
     rounds = rounds.with_columns(until=pl.col("t").shift(-1).fill_null((row["last_ns"] - start_ns(analysis)) / 1e9))
     if rounds.height > ROUNDS:
         kept = [thinning.line(rounds.filter(pl.col("flight").is_not_null()), "t", "flight", ROUNDS)]
