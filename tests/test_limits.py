@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -60,9 +61,7 @@ def test_memory_ends_the_reading(tmp_path: Path) -> None:
     for reader, every in (("engine", 16_384), ("dpkt", 4096)):
         found = analysis.analyze(path, reader=reader, max_memory=1 << 20)
         assert every == found.capture["packets"]
-        assert [f"frame {every}: the analysis has come to 1 MB (--max-memory)"] == [
-            warning.split(" and ends here")[0] for warning in found.warnings if "--max-memory" in warning
-        ]
+        assert every == told(found)[0]
         assert 40_000 == analysis.analyze(path, reader=reader, max_memory=sys.maxsize).capture["packets"]
 
 
@@ -72,7 +71,23 @@ def test_memory_ends_the_reading_of_tshark_too(tmp_path: Path) -> None:
     path = write(tmp_path / "a.pcap", [Packet(captures.START_NS + n, data, len(data)) for n in range(10_000)])
     found = analysis.analyze(path, reader="tshark", max_memory=1 << 20)
     assert 4096 == found.capture["packets"]
-    assert found.warnings[0].startswith("frame 4096: the analysis has come to 1 MB (--max-memory) and ends here")
+    assert 4096 == told(found)[0]
+
+
+def test_the_memory_that_is_told_is_that_of_the_process(tmp_path: Path) -> None:
+    data = tcp("10.0.0.1", "10.0.0.2", 1, 2, 1, 1, ACK, payload=10)
+    path = write(tmp_path / "a.pcap", [Packet(captures.START_NS + n, data, len(data)) for n in range(5000)])
+    _, megabytes = told(analysis.analyze(path, reader="dpkt", max_memory=1000))
+    assert 30 < megabytes < 30_000
+
+
+def told(found: tcpfit.Analysis) -> tuple[int, int]:
+    """Frame and MB of the only warning of memory."""
+    said = (
+        "frame (\\d+): the analysis has come to (\\d+) MB \\(--max-memory\\) and ends here; what came before is whole"
+    )
+    ((frame, megabytes),) = re.findall(said, "\n".join(found.warnings))
+    return int(frame), int(megabytes)
 
 
 def test_a_segment_too_many_is_outstanding(tmp_path: Path) -> None:

@@ -78,11 +78,13 @@ class Batches:
         """Take the next segment."""
         self._rows.append(segment)
         self._weighed += 1
-        if self._max_memory is not None and self._weighed % WEIGHED_EVERY == 0 and resident() > self._max_memory:
-            self.full = (
-                f"frame {segment.frame}: the analysis has come to {self._max_memory >> 20} MB (--max-memory) and ends "
-                "here; what came before is whole"
-            )
+        if self._max_memory is not None and self._weighed % WEIGHED_EVERY == 0:
+            held = resident()
+            if held > self._max_memory:
+                self.full = (
+                    f"frame {segment.frame}: the analysis has come to {held // 10**6} MB (--max-memory) and ends here; "
+                    "what came before is whole"
+                )
         if len(self._rows) >= BATCH:
             self._push()
 
