@@ -34,6 +34,16 @@ def test_every_kind_of_file_is_written_and_described(tmp_path, suffix):
     assert [path] == list(tmp_path.iterdir())
 
 
+def test_what_fails_of_every_model_is_written_whole():
+    analysis = package.analyze(SAMPLES / "slow-reader.pcap.gz")
+    drawn = render(draw(analysis, "ranking"), ".svg").decode()
+    for row in analysis.ranking.iter_rows(named=True):
+        caveats = [f"x {name}" for name in row["failed"]] + [f"~ {name}" for name in row["weakened"]]
+        assert f">{', '.join(caveats)}<" in drawn
+    assert analysis.ranking["log_ratio"].null_count() == drawn.count(">no prediction<")
+    assert "of which an assumption fails (bulk 11, loss-limited 10, " in draw(analysis, "ranking").description
+
+
 def test_the_kinds_are_listed_and_in_the_help():
     listed = [line.split()[0] for line in tcpfit("plot", "--list").stdout.splitlines()]
     assert list(KINDS) == listed

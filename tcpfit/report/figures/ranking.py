@@ -49,8 +49,7 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     own, rows = flow_row(analysis, flow), []
     for row in analysis.ranking.filter(pl.col("flow") == flow).iter_rows(named=True):
         group = "baseline" if row["model"] in BASELINES else "applies" if row["applicable"] else "fails"
-        caveats = ["no prediction"] if row["log_ratio"] is None else []
-        caveats += [f"x {name}" for name in row["failed"]] + [f"~ {name}" for name in row["weakened"]]
+        caveats = [f"x {name}" for name in row["failed"]] + [f"~ {name}" for name in row["weakened"]]
         rows.append(
             {
                 "model": row["model"],
@@ -74,7 +73,7 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
 
 
 def describe(analysis: Analysis, flow: int) -> str:
-    """How many models apply, which come nearest, and how far off they are."""
+    """How many models apply, which assumptions the others fail, which come nearest, and how far off they are."""
     table = data(analysis, flow)["models"]
     verdict = analysis.verdicts.filter(pl.col("flow") == flow)["text"]
     nearest = (
@@ -82,10 +81,15 @@ def describe(analysis: Analysis, flow: int) -> str:
     )
     applying = table.filter(pl.col("group") == "applies").height
     others = table.filter(pl.col("group") == "fails").height
+    failed = analysis.ranking.filter(pl.col("flow") == flow)["failed"].explode().drop_nulls().value_counts()
+    failing = ", ".join(
+        f"{name} {count}" for name, count in failed.sort("count", "failed", descending=[True, False]).rows()
+    )
     named = ", ".join(f"{model} {_off(ratio)}" for model, ratio in nearest.select("model", "ratio").iter_rows())
     first = (
         f"Predicted over observed rate of {words.plural(applying, 'model')} that "
         f"{'applies' if applying == 1 else 'apply'} and {others} of which an assumption fails"
+        f"{f' ({failing})' if failing else ''}"
     )
     return f"{first}{': nearest are ' + named if named else ''}. {verdict[0] if len(verdict) else ''}".strip()
 
@@ -146,13 +150,13 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
     points = known.mark_point(filled=True, size=75, opacity=1).encode(
         x=x, y=y, color=colour, shape=alt.Shape("group:N", scale=alt.Scale(domain=groups, range=shapes), legend=None)
     )
-    notes = (
-        everything.transform_filter("datum.caveats")
-        .mark_text(align="left", baseline="middle", dx=10, limit=300, style="note")
-        .encode(x=alt.value("width"), y=y, text="caveats:N")
-    )
+    note: dict[str, Any] = {"align": "left", "baseline": "middle", "dx": 10, "style": "note"}
+    said = everything.transform_filter("datum.caveats").mark_text(**note)
+    nothing = everything.transform_filter("datum.ratio == null").mark_text(**note, text="no prediction")
+    notes = [said.encode(x=alt.value("width"), y=y, text="caveats:N"), nothing.encode(x=alt.value(0), y=y)]
     layers = [layer.encode(tooltip=tooltip) for layer in (intervals, points)]
-    layered = alt.layer(zero, *layers, notes).properties(width=440, height=alt.Step(18))
+    layers += [layer.encode(tooltip=[tooltip[0], tooltip[-1]]) for layer in notes]
+    layered = alt.layer(zero, *layers).properties(width=400, height=alt.Step(18))
     return drawing.finished(
         layered,
         {"models": table},
