@@ -177,6 +177,25 @@ def test_the_rate_over_time_holds_every_acknowledged_byte():
     assert bits == pytest.approx(8 * analysis.rounds["acked_bytes"].sum(), rel=1e-3)
 
 
+@pytest.mark.parametrize("name", SEVERAL)
+def test_the_rate_of_the_steady_part_is_what_models_are_compared_with(name):
+    analysis = analysed(name)
+    (part,) = KINDS["rate"].data(analysis, 0)["steady"].iter_rows(named=True)
+    compared = analysis.ranking.filter(pl.col("model") == "mean-of-blocks")["predicted_bps"].item()
+    assert part["rate"] == pytest.approx(compared, rel=1e-4)
+    chart = KINDS["rate"].chart(analysis, 0).to_dict()
+    assert all('"name": "steady"' in json.dumps(panel) for panel in chart["hconcat"])
+
+
+def test_pauses_that_models_leave_out_are_told():
+    text = KINDS["rate"].describe(analysed("slow-reader"), 0)
+    compared = (
+        "the steady part without its pauses of 18.2 s, with which models are compared, was acknowledged at 1.29 Mb/s"
+    )
+    assert f"; {compared}." in text
+    assert text.startswith("Rate: 589 kb/s acknowledged on average, ")
+
+
 @pytest.mark.parametrize("name", ["newreno-loss", "sack-loss-sender"])
 def test_what_is_thinned_out_covers_the_same_bytes(name):
     analysis = analysed(name)

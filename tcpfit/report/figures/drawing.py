@@ -184,6 +184,23 @@ def legend(columns: int = 5) -> Any:
     )
 
 
+def key(field: str, looks: Sequence[tuple[str, str, str]], columns: int = 5) -> Any:
+    """A layer that draws nothing but gives each series of a figure, by name, colour and shape, its place in the legend,
+    so that no two are told apart by colour alone. Layers over the same field share it."""
+    alt = altair()
+    names, colours, shapes = map(list, zip(*looks, strict=True))
+    values = [{field: name} for name in names]
+    own = {"legend": legend(columns)}
+    return (
+        alt.Chart(alt.InlineData(values=values))
+        .mark_point(opacity=0)
+        .encode(
+            alt.Color(f"{field}:N", scale=alt.Scale(domain=names, range=colours), **own),
+            alt.Shape(f"{field}:N", scale=alt.Scale(domain=names, range=shapes), **own),
+        )
+    )
+
+
 def rounded(frame: pl.DataFrame, decimals: Mapping[str, int]) -> pl.DataFrame:
     """Columns rounded to so many decimals; digits that nobody can see are bytes that somebody mails."""
     return frame.with_columns(pl.col(name).round(places) for name, places in decimals.items())
