@@ -186,7 +186,7 @@ def legend(columns: int = 5) -> Any:
 
 def key(field: str, looks: Sequence[tuple[str, str, str]], columns: int = 5) -> Any:
     """A layer that draws nothing but gives each series of a figure, by name, colour and shape, its place in the legend,
-    so that no two are told apart by colour alone. Layers over the same field share it."""
+    so that no two are told apart by colour alone. Layers over the same field take scales and legend from it."""
     alt = altair()
     names, colours, shapes = map(list, zip(*looks, strict=True))
     values = [{field: name} for name in names]

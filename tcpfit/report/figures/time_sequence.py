@@ -73,11 +73,8 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
     drawn = [
         name for name, table in zip(LINES, ("data", "acks", "window", "sacks"), strict=True) if tables[table].height
     ]
-    names = [*drawn, *(cause.name for cause in found)]
-    colours = [LINES[name][0] for name in drawn] + [cause.colour for cause in found]
-    shapes = [LINES[name][1] for name in drawn] + [cause.shape for cause in found]
-    legend = drawing.legend()
-    seen_as = alt.Color("cause:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
+    looks = [(name, *LINES[name]) for name in drawn] + [(cause.name, cause.colour, cause.shape) for cause in found]
+    seen_as = alt.Color("cause:N")
 
     def of(table: str, name: str) -> Any:
         source = drawing.source(table, tables[table])
@@ -139,10 +136,11 @@ def chart(analysis: Analysis, flow: int, *, theme: str = "light") -> Any:
                 x,
                 y("left:Q"),
                 seen_as,
-                alt.Shape("cause:N", scale=alt.Scale(domain=names, range=shapes), legend=legend),
+                alt.Shape("cause:N"),
                 tooltip=tooltip,
             )
         )
+    layers.append(drawing.key("cause", looks))
     return drawing.finished(
         drawing.layered(layers),
         tables,
