@@ -70,6 +70,40 @@ def test_every_reaction_is_on_the_window(name):
 
 
 @pytest.mark.parametrize("name", SEVERAL)
+def test_a_lower_bound_alone_is_no_window(name):
+    """Bars are of rounds with both bounds, a triangle stands where rounds begin that have the lower one only."""
+    analysis = analysed(name)
+    rounds = analysis.rounds.sort("round")
+    drawn = KINDS["window"].data(analysis, 0)["rounds"]
+    alone = drawn.filter(pl.col("high").is_null(), pl.col("low").is_not_null())
+    known = rounds.filter(pl.col("cwnd_high").is_null(), pl.col("cwnd_low").is_not_null())
+    assert (known.height > 0) == (drawn["least"].null_count() < drawn.height)
+    assert set(drawn.drop_nulls("least")["round"]) <= set(alone["round"]) <= set(known["round"])
+    assert alone.filter(pl.col("least").is_not_null(), pl.col("least") != pl.col("low")).is_empty()
+    said = f"only from below, by the flight, in {known.height} round" if known.height else ""
+    assert said in KINDS["window"].describe(analysis, 0)
+    bars = json.dumps(
+        [layer for layer in KINDS["window"].chart(analysis, 0).to_dict()["layer"] if mark(layer) == "rect"]
+    )
+    assert "datum.low != null" not in bars
+
+
+def mark(layer: dict) -> str:
+    return layer["mark"]["type"]
+
+
+@pytest.mark.parametrize("kind", ["window", "time-sequence", "rate"])
+@pytest.mark.parametrize("name", ["slow-reader", "window-limited", "sack-loss-sender"])
+def test_the_legend_tells_series_apart_by_shape(name, kind):
+    spec = KINDS[kind].chart(analysed(name), 0).to_dict()
+    layers = spec["layer"] if "layer" in spec else spec["hconcat"][0]["layer"]
+    (key,) = [layer for layer in layers if mark(layer) == "point" and "x" not in layer["encoding"]]
+    shapes = key["encoding"]["shape"]["scale"]
+    assert shapes["domain"] == key["encoding"]["color"]["scale"]["domain"]
+    assert len(set(shapes["range"])) == len(shapes["domain"]) > 1
+
+
+@pytest.mark.parametrize("name", SEVERAL)
 def test_every_row_of_the_ranking_is_drawn(name):
     analysis = analysed(name)
     drawn = KINDS["ranking"].data(analysis, 0)["models"]
