@@ -189,11 +189,11 @@ def key(field: str, looks: Sequence[tuple[str, str, str]], columns: int = 5) -> 
     so that no two are told apart by colour alone. Layers over the same field take scales and legend from it."""
     alt = altair()
     names, colours, shapes = map(list, zip(*looks, strict=True))
-    values = [{field: name} for name in names]
     own = {"legend": legend(columns)}
     return (
-        alt.Chart(alt.InlineData(values=values))
-        .mark_point(opacity=0)
+        alt.Chart(alt.InlineData(values=[{field: ""}]))
+        .transform_filter("false")
+        .mark_point()
         .encode(
             alt.Color(f"{field}:N", scale=alt.Scale(domain=names, range=colours), **own),
             alt.Shape(f"{field}:N", scale=alt.Scale(domain=names, range=shapes), **own),
