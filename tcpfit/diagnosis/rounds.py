@@ -32,6 +32,22 @@ PLATEAU = 5
 MOST = 0.5
 """Of the rounds at the highest rate: a queue stands in so many, or it is not the queue that bounds the rate."""
 
+PUSH = 0.1
+"""More sent in a round than was acknowledged in it, relative to that: more is asked of the path. BBR asks for a quarter
+more once in eight round trips (draft-cardwell-iccrg-bbr-congestion-control-00, 4.3.4)."""
+
+CAME = 0.5
+"""Of such an excess: if less comes back of it in the next round, it came in vain."""
+
+WAITED = 0.25
+"""Of it: what came in vain made the round trip at least so much longer, or it did not wait in a queue."""
+
+PUSHES = 3
+"""Times that more was asked for in vain: once or twice may be chance."""
+
+RARELY = 0.05
+"""Of the rounds: so few are faster than a rate that is the path's."""
+
 FLAT_ROUNDS = 30
 """Rounds without growth that show a send buffer (T-RAT: 30 flights)."""
 
@@ -190,11 +206,27 @@ class Rounds:
 
     @cached_property
     def queued(self) -> Flags:
-        """Rounds in which the flow was served at the path's rate, a queue standing."""
+        """Rounds in which the flow was served at the path's rate: a queue stood, or more was asked for in vain."""
+        queued: Flags = self._standing | self._pressed
+        return queued
+
+    @property
+    def _rate(self) -> Floats:
+        """Bits per second that were acknowledged in each round."""
+        rate: Floats = 8 * self.acked / np.maximum((self.until - self.start) / 1e9 - self.idle, 1e-9)
+        return rate
+
+    @property
+    def _told(self) -> Flags:
+        """Rounds whose rate means something."""
+        told: Flags = (self.acked >= ENOUGH_ACKED * self.smss) & np.isfinite(self.flow_least_s[self.owner])
+        return told
+
+    @property
+    def _standing(self) -> Flags:
+        """Rounds near the highest rate of a flow for which, at that rate, mostly a queue stood."""
         active = np.maximum((self.until - self.start) / 1e9 - self.idle, 1e-9)
-        rate = 8 * self.acked / active
-        least = self.flow_least_s[self.owner]
-        told = (self.acked >= ENOUGH_ACKED * self.smss) & np.isfinite(least)
+        rate, told, least = self._rate, self._told, self.flow_least_s[self.owner]
         with np.errstate(invalid="ignore"):
             excess = self.rtt - least
             inflated = (excess >= QUEUE * least) & (self.acks >= ENOUGH_ACKED)
@@ -212,8 +244,42 @@ class Rounds:
         fast = told & (rate >= SUSTAINED * capacity[self.owner])
         of_flow = self._count(fast)
         path = (of_flow >= PLATEAU) & (self._count(fast & inflated) >= MOST * of_flow)
-        queued: Flags = fast & path[self.owner]
-        return queued
+        standing: Flags = fast & path[self.owner]
+        return standing
+
+    @property
+    def _pressed(self) -> Flags:
+        """Rounds near the rate of a flow that asked for more again and again and did not get it.
+
+        A sender that paces (BBR) keeps the queue short, and only at times sends more than comes back. Where that much
+        more does not come in the next round but makes the round trip longer, and hardly a round is faster, the rate is
+        the path's, however short the queue. A window's rate and a clock's would be higher with more sent.
+        """
+        pressed = np.zeros(len(self), np.bool_)
+        rate, told = self._rate, self._told
+        calm = (self.lost == 0) & (self.resent == 0)
+        # after a recovery one ACK covers what came long before
+        steady = told & calm & np.append(True, calm[:-1])[: len(self)] & (self.idle == 0) & (self.full == 0)
+        pair = np.flatnonzero(steady[:-1] & steady[1:] & (self.owner[1:] == self.owner[:-1]))
+        if not len(pair):
+            return pressed
+        lasted = (self.until - self.start)[pair] / 1e9
+        offered = self.sent[pair] * (self.smss * self.flow_full_size[self.owner])[pair]
+        excess = offered / self.acked[pair] - 1
+        gain = rate[pair + 1] / rate[pair] - 1
+        after = np.minimum(pair + 2, len(self) - 1)
+        longer = np.fmax(self.rtt[pair + 1], np.where(self.owner[after] == self.owner[pair], self.rtt[after], np.nan))
+        with np.errstate(invalid="ignore"):
+            waited = longer - self.rtt[pair] >= WAITED * excess * lasted
+        vain = pair[(excess >= PUSH) & (gain < CAME * excess) & waited]
+        for flow in np.flatnonzero(np.bincount(self.owner[vain], minlength=len(self.flow_count)) >= PUSHES):
+            rows = slice(self.flow_begin[flow], self.flow_begin[flow] + self.flow_count[flow])
+            level = np.median(rate[vain[self.owner[vain] == flow]])
+            fast = told[rows] & (rate[rows] >= SUSTAINED * level)
+            faster = steady[rows] & (rate[rows] * SUSTAINED > level)
+            if fast.sum() >= MOSTLY * told[rows].sum() and faster.sum() <= RARELY * steady[rows].sum():
+                pressed[rows] = fast
+        return pressed
 
     @cached_property
     def pauses(self) -> Flags:

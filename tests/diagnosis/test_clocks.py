@@ -25,10 +25,14 @@ def stamped(time_s: float) -> int:
 
 
 class Talk:
-    """A sender and a receiver, `rtt_s` apart; some segments are lost once. What passes either end is kept."""
+    """A sender and a receiver, `rtt_s` apart; some segments are lost once. What passes either end is kept.
 
-    def __init__(self, rtt_s: float, lost: set[int], size: int = MSS) -> None:
+    On the way to the receiver a segment takes `each_s` of a link that they pass one after the other.
+    """
+
+    def __init__(self, rtt_s: float, lost: set[int], size: int = MSS, each_s: float = 0.0) -> None:
         self.way_s, self.lost, self.size = rtt_s / 2, set(lost), size
+        self.each_s, self.free_s = each_s, 0.0
         self.at: dict[str, list[Packet]] = {"sender": [], "receiver": []}
         self.queue: list[tuple[float, int, str, int]] = []
         self.order = self.ids = 0
@@ -54,6 +58,9 @@ class Talk:
         packet = Packet(captures.START_NS + round(time_s * 1e9), data, len(data))
         self.at[here].append(packet)
         if not (what == "data" and size and number in self.lost):
+            if what == "data" and size:
+                self.free_s = max(self.free_s, time_s) + self.each_s
+                time_s = self.free_s
             later = captures.START_NS + round((time_s + self.way_s) * 1e9)
             self.at[there].append(Packet(later, data, len(data)))
 
@@ -62,7 +69,7 @@ class Talk:
         if number in self.lost:
             self.lost.discard(number)
         else:
-            self._after(time_s + self.way_s, "arrives", number)
+            self._after(max(self.free_s, time_s) + self.way_s, "arrives", number)
 
     def _after(self, time_s: float, what: str, number: int) -> None:
         self.order += 1
@@ -87,8 +94,11 @@ class Talk:
             self._pass(time_s + HOST_S, "receiver", "ack", self.next, ACK, sack)
             self._after(time_s + HOST_S + self.way_s, "acknowledged", self.next if not above else -1 - self.next)
 
-    def run(self, until_s: float, clock: tuple[int, float] | None, window: int = 0) -> None:
-        """`clock`: so many segments every so often; otherwise `window` segments are kept outstanding."""
+    def run(
+        self, until_s: float, clock: tuple[int, float] | None, window: int = 0, gains: tuple[float, ...] = (1.0,)
+    ) -> None:
+        """`clock`: so many segments every so often, and by the gains of one round trip each in turn more often;
+        otherwise `window` segments are kept outstanding."""
         sent = resent = acked = duplicates = 0
         start_s = 0.06 + 2 * self.way_s
         due_s = start_s if clock else float("inf")
@@ -103,7 +113,8 @@ class Talk:
                 for _ in range(clock[0] if clock else 0):
                     self.send(due_s, sent)
                     sent += 1
-                due_s += clock[1] if clock else 0.0
+                gain = gains[int((due_s - start_s) / (2 * self.way_s)) % len(gains)]
+                due_s += clock[1] / gain if clock else 0.0
                 continue
             time_s, _, what, number = heapq.heappop(self.queue)
             if time_s > until_s:
@@ -170,3 +181,26 @@ def test_a_buffer_that_acks_let_go_is_one_at_both_ends(tmp_path, end):
     talk.run(10.0, None, window=20)
     primary, shares = talk.diagnosed(tmp_path, end)
     assert (primary, True) == ("send-buffer-limited", shares["send-buffer-limited"] > 0.9)
+
+
+PROBES = (1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
+"""The gains of BBR's pacing, draft-cardwell-iccrg-bbr-congestion-control-00, 4.3.4."""
+
+
+@pytest.mark.parametrize("lost", [set(), {500, 1700, 2900, 4100}], ids=["nothing lost", "four lost"])
+def test_a_pacer_that_gets_no_more_than_before_is_held_by_the_path(tmp_path, lost):
+    """BBR at the rate of the path: its queue is short, and losses are no reason to slow."""
+    talk = Talk(0.05, lost, each_s=0.001)
+    talk.run(6.0, (1, 0.001), gains=PROBES)
+    primary, shares = talk.diagnosed(tmp_path, "sender")
+    assert primary == "bottleneck-limited"
+    assert shares["bottleneck-limited"] > 0.9
+    assert shares.get("loss-limited", 0.0) < 0.02
+
+
+@pytest.mark.parametrize("lost", [set(), {500, 1700, 2900, 4100}], ids=["nothing lost", "four lost"])
+def test_a_pacer_that_gets_what_it_asks_for_is_not(tmp_path, lost):
+    talk = Talk(0.05, lost, each_s=0.0001)
+    talk.run(6.0, (1, 0.001), gains=PROBES)
+    _, shares = talk.diagnosed(tmp_path, "sender")
+    assert shares.get("bottleneck-limited", 0.0) == 0.0
