@@ -60,6 +60,9 @@ SPANS = (
 WAITS = (Reason.TIMER, Reason.NEEDLESS_TIMER, Reason.NEEDLESS_TIMER_LATE, Reason.ACK_LOST)
 """Reasons of stretches in which the timer ran."""
 
+UNEXPLAINED = (Reason.GROWING, Reason.OWN_CLOCK, Reason.NO_LIMIT)
+"""Reasons that a window full before and after takes the place of."""
+
 AFTERMATH = {
     CAUSE_OF[after]: after
     for after in (Reason.AFTER_LOSS, Reason.AFTER_TIMEOUT, Reason.AFTER_REORDERING, Reason.AFTER_QUEUE_LOSS)
@@ -231,7 +234,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
     memory = _memories(course, axis, covers, (full_share >= 0.5) & course.open & (course.resent == 0))
     remembered = memory >= 0
     waiting = np.isin(axis.place(course.until, course.owner), covers.end[covers.reason == Reason.ACK_LOST])
-    return np.asarray(
+    held = np.asarray(
         np.select(
             [
                 course.queued,
@@ -264,6 +267,17 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
             Reason.NO_LIMIT,
         )
     )
+    return np.where(
+        course.window_used & np.isin(held, UNEXPLAINED) & ~_reacted(course, covers, axis), Reason.WINDOW_USED, held
+    )
+
+
+def _reacted(course: Rounds, covers: Stretches, axis: _Axis) -> Flags:
+    """Rounds by whose end the flow had reacted to a loss or to what it took for one: the window it kept is its own."""
+    reacted = covers.where(np.isin(CAUSE_OF[covers.reason], [CAUSE_OF[reason] for reason in AFTERMATH.values()]))
+    first = np.full(len(course.flow_count), axis.length)
+    np.minimum.at(first, reacted.owner, reacted.start)
+    return axis.place(course.until, course.owner) > first[course.owner]
 
 
 def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> Ints:

@@ -77,6 +77,7 @@ class Reason(IntEnum):
     OWN_CLOCK = 26
     ONE_FLIGHT = 27
     TURN = 28
+    WINDOW_USED = 29
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -94,6 +95,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.PATH_FULL: (BOTTLENECK, "a queue stood, and the rate was the path's"),
     Reason.PATH_FILLED: (BOTTLENECK, "the flow had filled the path's queue"),
     Reason.WINDOW_FULL: (WINDOW, "the advertised window was full"),
+    Reason.WINDOW_USED: (WINDOW, "the advertised window was full before and after, and what it let go was sent"),
     Reason.AFTER_LOSS: (LOSS, AFTER),
     Reason.AFTER_TIMEOUT: (TIMEOUT, AFTER),
     Reason.AFTER_REORDERING: (REORDERING, AFTER),

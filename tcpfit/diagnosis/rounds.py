@@ -198,6 +198,18 @@ class Rounds:
         return whole
 
     @cached_property
+    def window_used(self) -> Flags:
+        """Rounds after one with a full window and up to the next: what the window let go meanwhile was sent.
+
+        A sender that paces does not send it at once; its clock measures how fast the receiver opens the window.
+        """
+        full = self.full_ns > 0
+        before = np.append(False, full[:-1] & (self.owner[1:] == self.owner[:-1]))[: len(self)]
+        after = np.append(full[1:] & (self.owner[1:] == self.owner[:-1]), False)[: len(self)]
+        used: Flags = before & (full | after)
+        return used
+
+    @cached_property
     def overdue(self) -> Flags:
         """Rounds in which data seems outstanding for longer than a timer allows, and not for want of a window."""
         busy = self.until - self.start - self.idle_ns

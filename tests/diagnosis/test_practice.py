@@ -176,6 +176,33 @@ def test_a_sender_that_overruns_the_window_is_not_held_by_it(tmp_path, size, hel
     assert ("window-scaling-absent" in {finding.name for finding in found.findings}) == held
 
 
+@pytest.mark.parametrize("step", [4, 40], ids=["a slow reader", "a quick reader"])
+def test_a_pacer_that_uses_up_every_window_is_held_by_it(tmp_path, step):
+    """A segment every 20 ms as long as the window has room, which opens by some segments every 90 ms: with four the
+    sender, which has measured that rate, sends them in the greater part of the time and then finds it full."""
+    talk = Conversation()
+    sent, edge, due = 0, 8, 0.2
+    passed: list[float] = []
+    for n in range(60):
+        heard = 0.3 + 0.09 * n
+        while due < heard:
+            if sent < edge:
+                talk.data(due, SERVER, MSS * sent, MSS * (sent + 1))
+                passed.append(due)
+                sent += 1
+            due += 0.02
+        acked = sum(time <= heard - 0.1 for time in passed)
+        edge += step
+        talk.window = min(MSS * (edge - acked), 65535)
+        talk.ack(heard, CLIENT, MSS * acked)
+        due = max(due, heard + 0.003)
+    _, found = talk.report(tmp_path)
+    assert (found.diagnosis.primary == "receiver-window-limited") == (step == 4)
+    if step == 4:
+        assert seconds(found, "receiver-window-limited") > 0.8 * found.accounted_s
+        assert (found.diagnosis.kernel["rwnd_limited"]) < 0.5
+
+
 def test_a_flat_flight_that_acks_let_go_is_held_by_the_sender(tmp_path):
     """Eight segments a round trip for forty round trips, each round 1 ms after the ACK, and room in the window."""
     talk = Conversation()
