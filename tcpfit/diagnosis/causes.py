@@ -36,6 +36,8 @@ AWAITING = "nothing was outstanding, and the other end's data came before more w
 
 TURN = "what was sent was acknowledged, and more was sent only after the other end's data"
 
+SMALL_WAITS = "the next data, less than a segment, went with the ACK of all before it, as by Nagle's algorithm"
+
 ONE_FLIGHT = "all that was sent was under way at once"
 
 BY_CLOCK = "data went by the sender's clock, not with ACKs: its application's, or pacing"
@@ -78,6 +80,7 @@ class Reason(IntEnum):
     ONE_FLIGHT = 27
     TURN = 28
     WINDOW_USED = 29
+    SMALL_WAITS = 30
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -114,6 +117,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.ONE_FLIGHT: (SLOW_START, ONE_FLIGHT),
     Reason.TURN: (APPLICATION, TURN),
     Reason.OWN_CLOCK: (UNKNOWN, BY_CLOCK),
+    Reason.SMALL_WAITS: (APPLICATION, SMALL_WAITS),
 }
 
 CAUSE_OF = np.array([_SAYS[reason][0] for reason in Reason], dtype=object)

@@ -29,6 +29,7 @@ from tcpfit.diagnosis.causes import (
     REORDERING,
     SEND_BUFFER,
     SLOW_START,
+    SMALL_WAITS,
     STALLED,
     TIMEOUT,
     TURN,
@@ -106,6 +107,14 @@ IN_TURN = (
     "trip; the network and the buffers had room",
 )
 """The same where it waited so round after round: a round trip each, however large the flight."""
+
+NAGLE = (
+    "sender",
+    "less than a segment was held until all before it was acknowledged, as by Nagle's algorithm",
+    "write a message with one call (writev, a buffer, TCP_CORK) or set TCP_NODELAY; an ACK that the receiver delays "
+    "makes each wait longer",
+)
+"""The same of application-limited, where short segments waited for ACKs."""
 
 AT_ONCE = (
     "sender",
@@ -250,11 +259,12 @@ class _Parts:
         self.span_cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
         self.flow_seconds: Floats = summed(self.span_length, owner, len(flow))
         self.flow_kernel = self._kernel(spans, owner)
-        rules = (AWAITING, TURN, UNANSWERED, ONE_FLIGHT, BY_CLOCK)
-        self.flow_awaited, self.flow_in_turn, self.flow_unanswered, self.flow_at_once, self.flow_by_clock = (
+        rules = (AWAITING, TURN, UNANSWERED, ONE_FLIGHT, BY_CLOCK, SMALL_WAITS)
+        self.flow_awaited, self.flow_in_turn, self.flow_unanswered, self.flow_at_once, self.flow_by_clock, small = (
             summed(self.span_length[rows], owner[rows], len(flow))
             for rows in ((spans["rule"] == rule).to_numpy() for rule in rules)
         )
+        self.flow_small_waits = small
         # spans of a flow and cause together, in order of time
         order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
         key = (owner * len(CAUSES) + self.span_cause)[order]
@@ -291,10 +301,14 @@ class _Parts:
         confidence = DIRECTNESS[primary] * place * (1.0 if share >= 0.5 else 0.5)
         shown = [c for c in found if c.time_share >= LEAST_SHARE] or found[:1]
         who, sentence, remedy = WHO[primary], SENTENCES[primary], REMEDIES[primary]
-        if primary == APPLICATION and self.flow_in_turn[position] > share * total_s / 2:
-            who, sentence, remedy = IN_TURN
-        elif primary == APPLICATION and self.flow_awaited[position] + self.flow_in_turn[position] > share * total_s / 2:
-            who, sentence, remedy = AWAITED
+        if primary == APPLICATION:
+            small, waited = self.flow_small_waits[position], self.flow_awaited[position] + self.flow_in_turn[position]
+            if small > waited and small + waited > share * total_s / 2:
+                (who, sentence, remedy), share = NAGLE, small / total_s
+            elif self.flow_in_turn[position] > (share * total_s - small) / 2:
+                who, sentence, remedy = IN_TURN
+            elif waited > (share * total_s - small) / 2:
+                who, sentence, remedy = AWAITED
         elif primary == SLOW_START and self.flow_at_once[position] > share * total_s / 2:
             who, sentence, remedy = AT_ONCE
         elif primary == UNKNOWN and self.flow_by_clock[position] > share * total_s / 2:

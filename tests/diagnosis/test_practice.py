@@ -261,3 +261,20 @@ def test_a_sender_that_a_buffer_holds_does_not_take_turns(tmp_path):
         sent += 2 * MSS
     _, server = talk.report(tmp_path)
     assert server.diagnosis.primary == "send-buffer-limited"
+
+
+@pytest.mark.parametrize(("pause", "held"), [(1e-4, True), (0.012, False)], ids=["with the ACK", "by a clock"])
+def test_a_second_write_that_waits_for_the_ack_of_the_first_is_nagle_s(tmp_path, pause, held):
+    """A header of 20 bytes, its ACK 40 ms later than the round trip, and with it the body of 300, which is answered."""
+    talk = Conversation()
+    for n in range(20):
+        at, sent = 0.2 + 0.26 * n, 320 * n
+        talk.data(at, SERVER, sent, sent + 20, acked=100 * n)
+        talk.ack(at + 0.14, CLIENT, sent + 20, sent=100 * n)
+        talk.data(at + 0.14 + pause, SERVER, sent + 20, sent + 320, acked=100 * n)
+        talk.data(at + 0.2598, CLIENT, 100 * n, 100 * (n + 1), acked=sent + 320)
+    _, found = talk.report(tmp_path)
+    assert found.diagnosis.primary == "application-limited"
+    assert ("Nagle's algorithm" in found.diagnosis.text) == held
+    assert ("TCP_NODELAY" in found.diagnosis.remedy) == held
+    assert ("delayed-ack-nagle" in {finding.name for finding in found.findings}) == held
