@@ -78,6 +78,13 @@ HOST_S = 1e-3
 SLACK = 0.02
 """Of the least round trip: the same."""
 
+PHASE = 0.1
+"""Of the time between two ACKs: data that an ACK lets go follow it closer than that, or have their own times. Of flows
+that a send buffer held the median was 0.02 at most, behind a shaper 0.25."""
+
+SCHEDULED_S = 2e-4
+"""Seconds that a host may take to answer an ACK however close ACKs come."""
+
 ELSEWHERE = 1.5
 """So many times as long elsewhere than at the sender, where its delays are told by the round trips."""
 
@@ -413,10 +420,13 @@ class Rounds:
     @cached_property
     def flow_waited(self) -> Floats:
         """The same wherever the capture was taken: elsewhere than at the sender an ACK counts as there when data that
-        answer it pass, so a sender that lets it wait makes the round longer than the least round trip."""
+        answer it pass, so a sender that lets it wait makes the round longer than the least round trip. What passes
+        in even steps, paced or behind a shaper, lags behind the ACK by a good part of a step."""
         least = np.nan_to_num(self.flow_least_s[self.owner])
         longer = (self.end - self.start) / 1e9 - least > ELSEWHERE * self._host_s
-        return self._late_share((self._lag_s > self._host_s) | longer & ~self._at_sender[self.owner])
+        step = (self.until - self.start) / 1e9 / np.maximum(np.nan_to_num(self.acks), 1.0)
+        even = self._at_sender[self.owner] & (self._lag_s > np.maximum(PHASE * step, SCHEDULED_S))
+        return self._late_share((self._lag_s > self._host_s) | even | longer & ~self._at_sender[self.owner])
 
     def _late_share(self, late: Flags) -> Floats:
         """Share of these in each flow's steady rounds."""

@@ -223,6 +223,18 @@ def test_a_flat_flight_by_a_clock_is_no_send_buffer(tmp_path):
     assert "the sender's clock" in found.diagnosis.causes[0].evidence[0]
 
 
+def test_even_steps_behind_a_shaper_are_no_send_buffer(tmp_path):
+    """Two segments every 3.03 ms, as a shaper before the capture point lets them pass: the flight is 14 segments in a
+    round trip of 20.4 ms, and each round begins 0.8 ms after the ACK, less than a host may take."""
+    talk = Conversation(rtt=0.0204)
+    for n in range(400):
+        talk.data(0.1 + 0.00303 * n, SERVER, 2 * MSS * n, 2 * MSS * (n + 1))
+        talk.ack(0.1204 + 0.00303 * n, CLIENT, 2 * MSS * (n + 1))
+    _, found = talk.report(tmp_path)
+    assert found.diagnosis.primary == "unknown"
+    assert seconds(found, "send-buffer-limited") == 0
+
+
 def in_turn(size: int, think: float, at_client: bool, number: int = 40, rtt: float = 0.1) -> Conversation:
     """Requests of 300 bytes, each sent when the whole answer before is there, which it acknowledges."""
     talk = Conversation(rtt, at_client=at_client)
