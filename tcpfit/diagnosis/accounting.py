@@ -36,7 +36,7 @@ import polars as pl
 
 from tcpfit.diagnosis.causes import CAUSE_OF, RULE_OF, Reason
 from tcpfit.diagnosis.reactions import Stretches, apart, reactions
-from tcpfit.diagnosis.rounds import FLAT_ROUNDS, Flags, Rounds, rounds_of
+from tcpfit.diagnosis.rounds import FILLED, FLAT_ROUNDS, Flags, Rounds, rounds_of
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.schema import I64, STR, U32, U64, Column, check_tables
@@ -71,9 +71,6 @@ AFTERMATH = {
 
 RESTORED: dict[int, int] = {Reason.AFTER_TIMEOUT: Reason.AFTER_LOSS, Reason.AFTER_REORDERING: -1}
 """What is left of a reaction when the flight is back to what it left, or took."""
-
-FILLED = 0.6
-"""Of the SMSS: a flow's segments are small if they carry less on average."""
 
 BACK = 0.9
 """Of the flight before a reaction: one that is back so far."""

@@ -88,6 +88,9 @@ SCHEDULED_S = 2e-4
 ELSEWHERE = 1.5
 """So many times as long elsewhere than at the sender, where its delays are told by the round trips."""
 
+FILLED = 0.6
+"""Of the SMSS: a flow's segments are small if they carry less on average."""
+
 OWN_CLOCK = 0.5
 """Of the rounds: a sender that begins so many without an ACK has a clock of its own."""
 
@@ -389,11 +392,13 @@ class Rounds:
     @property
     def runs_out(self) -> Flags:
         """Rounds of flows that send by a clock of their own, and mostly a short segment in a round: whoever has more to
-        send fills it."""
+        send fills it. But for flows whose segments are filled on average: one that writes record by record ends each
+        with a short one, and over a path whose MTU is below what the MSS option says all are short."""
         told = (self.acked > 0) & (self.lost == 0) & (self.resent == 0)
         short = told & (self.acked % self.smss > 0)
         mostly = self._count(short) > self._count(told) / 2
-        runs_out: Flags = (mostly & (self.flow_unprompted >= OWN_CLOCK))[self.owner]
+        small = self.flow_full_size < FILLED
+        runs_out: Flags = (mostly & small & (self.flow_unprompted >= OWN_CLOCK))[self.owner]
         return runs_out
 
     @cached_property

@@ -223,6 +223,26 @@ def test_a_flat_flight_by_a_clock_is_no_send_buffer(tmp_path):
     assert "the sender's clock" in found.diagnosis.causes[0].evidence[0]
 
 
+@pytest.mark.parametrize(
+    ("sizes", "primary"),
+    [([MSS, MSS, 400], "unknown"), ([860, 860, 860], "unknown"), ([400], "application-limited")],
+    ids=["records", "a path MTU below the MSS option", "small writes"],
+)
+def test_short_segments_show_that_nothing_is_left_only_where_most_are(tmp_path, sizes, primary):
+    """Segments every 33 ms of a clock, over a round trip of 100 ms: who fills segments but for the end of a record,
+    or has shorter ones to fill, may have more to send."""
+    talk = Conversation()
+    sent = 0
+    for n in range(130):
+        at = 0.2 + 0.033 * n
+        for size in sizes:
+            talk.data(at, SERVER, sent, sent + size)
+            sent, at = sent + size, at + 1e-4
+        talk.ack(at + 0.1, CLIENT, sent)
+    _, found = talk.report(tmp_path)
+    assert found.diagnosis.primary == primary
+
+
 def test_even_steps_behind_a_shaper_are_no_send_buffer(tmp_path):
     """Two segments every 3.03 ms, as a shaper before the capture point lets them pass: the flight is 14 segments in a
     round trip of 20.4 ms, and each round begins 0.8 ms after the ACK, less than a host may take."""
