@@ -119,13 +119,15 @@ def renewal_count(sizes: Floats, cycles: Floats, dead: Floats, owner: Ints, owne
     before to the end of its own, of which `dead` is the dead time; a cycle contains what the size depends on. The
     variance of the sum is the long-run one of size - rate x cycle (Smith 1955; Cochran 1977, chapter 6). It is shrunk,
     with the weight of three events, to what it is where the rest of a cycle is exponential, and widened to Student's
-    law.
+    law. Of fewer than eight events it is shrunk to Poisson's law: where a flow ends at a time and not after so many
+    segments, how many it sends varies too, and the rate of few events about as much as that law says.
     """
     n = np.bincount(owner, minlength=owners).astype(np.float64)
     total, exposure = summed(sizes, owner, owners), summed(cycles, owner, owners)
     with np.errstate(divide="ignore", invalid="ignore"):
         rate, mean_size = total / exposure, total / n
         alive = 1.0 - np.clip(summed(dead, owner, owners) / exposure, 0.0, MOST_DEAD)
+        alive = np.where(n >= ALIKE, alive, 1.0)
         variance, freedom = long_run(sizes - rate[owner] * cycles, owner, owners)
         spread = summed((sizes - mean_size[owner]) ** 2, owner, owners) / np.maximum(n - 1.0, 1.0)
         chance = spread + (mean_size * alive) ** 2
