@@ -185,9 +185,10 @@ def ratio(numerator: Floats, denominator: Floats, owner: Ints, owners: int) -> E
     """Sum of `numerator` over sum of `denominator` of every owner, with Student's interval of the long-run variance.
 
     The observations stand in the order of time and `owner` does not decrease. The interval is corrected for the
-    skewness of the observations (Hall 1992: the studentised bootstrap's ends, in closed form). Where no numerator is
-    negative it is that of the logarithm, so that no end falls below zero. A mean is the ratio with a denominator of
-    ones. One observation has no interval.
+    skewness of the observations (Hall 1992: the studentised bootstrap's ends, in closed form); fewer than eight do not
+    show theirs, and have that of a gamma law with their spread, twice the coefficient of variation, unless some are
+    negative. Where no numerator is negative the interval is that of the logarithm, so that no end falls below zero. A
+    mean is the ratio with a denominator of ones. One observation has no interval.
     """
     n = np.bincount(owner, minlength=owners).astype(np.int64)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -201,6 +202,7 @@ def ratio(numerator: Floats, denominator: Floats, owner: Ints, owners: int) -> E
         skewness = np.where((n >= ALIKE) & (power > 0), summed(off**3, owner, owners) / n / power**1.5, 0.0)
         positive = (np.bincount(owner[numerator < 0], minlength=owners) == 0) & (value > 0)
         relative = spread / value
+        skewness = np.where((n < ALIKE) & positive, 2.0 * relative, skewness)
         curve = skewness / 3.0 - np.where(positive, relative / 2.0, 0.0)
         student = special.stdtrit(freedom, 0.975) / np.sqrt(n)
         down, up = (_unskewed(side * student - skewness / (6.0 * n), curve) for side in (1.0, -1.0))

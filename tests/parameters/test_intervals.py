@@ -90,12 +90,30 @@ def test_mean_of_two_observations_and_of_one() -> None:
 COVERED = 4000
 
 
-@pytest.mark.parametrize("n", [8, 30, 140])
+@pytest.mark.parametrize("n", [2, 3, 5, 7, 8, 30, 140])
 def test_interval_holds_the_mean_of_exponential_observations(n: int) -> None:
+    """The standard error is 0.35 %. Without a skewness, 3 to 7 of them held it in 88 or 89 %."""
     values = np.random.default_rng(n).exponential(1.0, COVERED * n)
     found = intervals.mean(values, np.repeat(np.arange(COVERED), n), COVERED)
     held = np.mean((found.low <= 1.0) & (found.high >= 1.0))
     assert 0.93 <= held <= 0.97
+
+
+@pytest.mark.parametrize("n", [2, 4, 7])
+def test_few_observations_that_are_not_skew_have_students_interval(n: int) -> None:
+    values = np.random.default_rng(n).normal(10.0, 1.0, COVERED * n)
+    found = intervals.mean(values, np.repeat(np.arange(COVERED), n), COVERED)
+    assert 0.94 <= np.mean((found.low <= 10.0) & (found.high >= 10.0)) <= 0.96
+
+
+def test_interval_of_the_mean_of_three_by_hand() -> None:
+    """1, 2 and 6: mean 3, standard deviation root 7, so that 2 x 0.88192 is the skewness. The curve of the logarithm is
+    a sixth of 0.88192; Student's quantile 4.30265 of two degrees of freedom over root 3, less 1.76383/18."""
+    found = intervals.mean(np.array([1.0, 2.0, 6.0]), np.zeros(3, np.int64), 1)
+    cv = 7**0.5 / 3
+    curve, middle = cv / 6, 2 * cv / 18
+    ends = [3 * np.exp(-cv * (np.cbrt(1 + 3 * curve * (x - middle)) - 1) / curve) for x in (2.48414, -2.48414)]
+    assert ends == pytest.approx([found.low[0], found.high[0]], rel=1e-4)
 
 
 @pytest.mark.parametrize("alike", [0.0, 0.3, 0.6])
