@@ -148,11 +148,29 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
     return Blocks(owner, sums, flows, start[edges[:-1]], until[edges[1:] - 1])
 
 
+OF_SUMS = (
+    "p",
+    "p_indication",
+    "q_tilde",
+    "q",
+    "m",
+    "rtt",
+    "rto",
+    "p_to",
+    "w",
+    "d",
+    "a_h",
+    "a_h_reacted",
+    "r",
+)
+"""Parameters that `parameters` takes from the sums."""
+
+
 def parameters(sums: Floats, fixed: Mapping[str, Floats]) -> dict[str, Floats]:
     """Parameters of sets of blocks from their sums (sets by `SUMS`); what sums do not give comes from `fixed`.
 
-    A mean without an observation (rto without a timeout, q without an event) is the flow's own in `fixed`. p is that of
-    the weighted loss intervals where the sums have them.
+    So does a mean without an observation (rto without a timeout, q without an event). p is that of the weighted loss
+    intervals where the sums have them.
     """
     s = {name: sums[:, i] for i, name in enumerate(SUMS)}
 

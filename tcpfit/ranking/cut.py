@@ -11,7 +11,7 @@ from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats
 from tcpfit.parameters.table import NAME, NAMES
-from tcpfit.ranking.blocks import EVENTS, Blocks, blocks
+from tcpfit.ranking.blocks import EVENTS, OF_SUMS, Blocks, blocks
 from tcpfit.ranking.steady import Steady, steady
 
 
@@ -19,8 +19,9 @@ from tcpfit.ranking.steady import Steady, steady
 class Cut:
     """Parameters by name, arrays over the flows: values (b as of a Reno sender) and the ends of their 95 % intervals.
 
-    `held_out` are the values for a block that is predicted from the others, where those have no observation: as
-    `value`, but the timer is the replayed one (RFC 6298), since the mean of the timeouts may be of the block's own.
+    `held_out` are the values for a block that is predicted from the others, where those have no observation: none for
+    what blocks have sums of, since the flow's value is of the block's own events then, and the replayed timer (RFC
+    6298) for the mean of the timeouts. What is no sum of blocks (b, w_max) is the flow's.
     `family` is each flow's kind of congestion control.
     """
 
@@ -39,7 +40,8 @@ def cut(evidence: Evidence, parameters: pl.DataFrame, per_block: int = EVENTS, r
     family = families(evidence)
     value["b"] = as_reno(family, value["b"])
     part = steady(evidence, value["w_max"])
-    held_out = {**value, "rto": evidence.column("rto_s")}
+    unknown = np.full(len(evidence), np.nan)
+    held_out = {**value, **dict.fromkeys(OF_SUMS, unknown), "rto": evidence.column("rto_s")}
     return Cut(value, held_out, low, high, family, part, blocks(evidence, part, value["rtt"], per_block, rule))
 
 

@@ -8,7 +8,7 @@ from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tabl
 
 from tcpfit.parameters import NAMES, estimates
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.ranking.blocks import EVENTS, MOST, SUMS, Blocks, blocks, parameters
+from tcpfit.ranking.blocks import EVENTS, MOST, OF_SUMS, SUMS, Blocks, blocks, parameters
 from tcpfit.ranking.steady import steady
 
 
@@ -83,9 +83,15 @@ def test_sums_of_all_blocks_give_the_parameters_of_the_steady_part() -> None:
         assert own[name][0] == pytest.approx(whole[name][0], rel=0.05)
 
 
-def test_parameters_without_observations_are_the_flows_own() -> None:
+def test_parameters_without_observations_are_those_that_are_given() -> None:
     fixed = {name: np.array([0.25]) for name in NAMES}
     assert [0.25] * len(NAMES) == [parameters(np.zeros((1, len(SUMS))), fixed)[name][0] for name in NAMES]
+
+
+def test_what_sums_give_is_named() -> None:
+    fixed = {name: np.array([0.25]) for name in NAMES}
+    own = parameters(np.ones((1, len(SUMS))), fixed)
+    assert sorted(OF_SUMS) == sorted(name for name in NAMES if own[name][0] != 0.25)
 
 
 def test_no_rounds_no_blocks() -> None:

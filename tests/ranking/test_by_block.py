@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from simulated_flows import Sender
+from simulated_flows import Sender, event_row
 
 import tcpfit
 from tcpfit.models import get
@@ -78,3 +78,20 @@ def test_a_block_is_not_predicted_from_its_own_timeout() -> None:
 
     pairs = list(zip(errors(0.4), errors(4.0), strict=True))
     assert 1 == sum(short == long for short, long in pairs) < len(pairs)
+
+
+def test_a_block_is_not_predicted_from_its_own_reordering() -> None:
+    """All reordering in one block: the others are predicted from it, and it from nothing."""
+    flows, events, rounds = Sender(0.01, w_max=12.0).run(900, seed=4)
+    middle = rounds["start_ns"][450] / 1e9
+    late = [
+        event_row("reorder_event", middle + k, segments=3, value=0.05, flight=12.0, left=450_000 + 99_000 * k)
+        for k in range(2)
+    ]
+    tables = flows, pl.concat([events, pl.DataFrame(late, schema=events.schema)]).sort("time_ns"), rounds
+    found = by_block(*tables, estimate(*tables), {"reordering-goodput": get("reordering-goodput")})
+    found = found.filter(model="reordering-goodput")
+    begun = pl.Series([row["time_ns"] for row in late])
+    own = [begun.is_between(start, end, closed="left").any() for start, end in found["start_ns", "end_ns"].iter_rows()]
+    assert own == found["log_ratio"].is_null().to_list()
+    assert 1 == sum(own) < len(own)
