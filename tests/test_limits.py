@@ -74,10 +74,11 @@ def test_memory_ends_the_reading_of_tshark_too(tmp_path: Path) -> None:
     assert 4096 == told(found)[0]
 
 
-def test_the_memory_that_is_told_is_that_of_the_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize("reader", ["engine", "dpkt"])
+def test_the_memory_that_is_told_is_that_of_the_process(reader: str, tmp_path: Path) -> None:
     data = tcp("10.0.0.1", "10.0.0.2", 1, 2, 1, 1, ACK, payload=10)
-    path = write(tmp_path / "a.pcap", [Packet(captures.START_NS + n, data, len(data)) for n in range(5000)])
-    _, megabytes = told(analysis.analyze(path, reader="dpkt", max_memory=1000))
+    path = write(tmp_path / "a.pcap", [Packet(captures.START_NS + n, data, len(data)) for n in range(20_000)])
+    _, megabytes = told(analysis.analyze(path, reader=reader, max_memory=1000))
     assert 30 < megabytes < 30_000
 
 
@@ -110,7 +111,7 @@ def test_more_than_is_held_of_data_without_acks(tmp_path: Path) -> None:
     """66,000 segments one way: all are counted, and a resend of one that was let go says nothing of its first copy."""
 
     def data(n: int, number: int) -> Packet:
-        segment = tcp("10.0.0.1", "10.0.0.2", 1, 2, 1 + 100 * number, 1, ACK, payload=100, ip_id=n % 65_535 + 1)
+        segment = tcp("10.0.0.1", "10.0.0.2", 1, 2, 1 + 100 * number, 1, ACK, payload=100, ip_id=n % 65_536)
         return Packet(captures.START_NS + n * 1_000_000, segment, len(segment))
 
     numbers = [*range(20), 10, *range(20, 66_000), 0]

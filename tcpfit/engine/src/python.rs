@@ -154,13 +154,16 @@ fn read_capture(
         if let Some(pieces) = pieces {
             hand_out(&mut analysis, pieces)?;
         }
-        if let Some(most) = max_memory.filter(|&most| frame % PACKETS_A_WEIGHING == 0 && memory::resident() > most) {
-            let megabytes = most >> 20;
-            warnings.push(format!(
-                "frame {frame}: the analysis has come to {megabytes} MB (--max-memory) and ends here; what came before is \
-                 whole"
-            ));
-            break;
+        if let Some(most) = max_memory.filter(|_| frame % PACKETS_A_WEIGHING == 0) {
+            let held = memory::resident();
+            if held > most {
+                let megabytes = held / 1_000_000;
+                warnings.push(format!(
+                    "frame {frame}: the analysis has come to {megabytes} MB (--max-memory) and ends here; what came \
+                     before is whole"
+                ));
+                break;
+            }
         }
         if looked.elapsed() >= PROGRESS_EVERY {
             look(&capture, progress)?;
