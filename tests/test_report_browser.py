@@ -153,6 +153,13 @@ def test_it_opens_with_nothing_drawn(page, path):
     assert "alert" in page.title, "the capture's name is shown as it is"
 
 
+@pytest.mark.parametrize("kind", ["time-sequence", "rate"])
+def test_a_figure_takes_the_width_that_it_has(page, analysis, kind):
+    chart = opened(page, analysis.largest()[0], kind)
+    drawing = chart.find_element("css selector", "canvas, svg")
+    assert 0.9 * chart.size["width"] <= drawing.size["width"] <= chart.size["width"]
+
+
 def test_sort(page, analysis):
     by_size = analysis.largest()
     assert by_size == shown_flows(page)

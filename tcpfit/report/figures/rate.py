@@ -240,7 +240,7 @@ def _beside(
         observed.encode(alt.Y("rate:Q", scale=domain, axis=none)),
         spans.encode(x, alt.Y("low:Q", scale=domain, axis=none), colour, y2="high:Q", tooltip=tooltip),
         points.encode(x, alt.Y("at:Q", scale=domain, axis=none), colour, shape, tooltip=tooltip),
-    ).properties(width=alt.Step(20), height=drawing.HEIGHT)
+    ).properties(width=20 * models.height, height=drawing.HEIGHT)
 
 
 KIND = Kind("rate", "Rate: observed and predicted", False, describe, data, chart)
