@@ -10,6 +10,9 @@ use std::collections::HashMap;
 const NEXT: u16 = 8;
 /// Turns at which a counter must have gone on: by chance once in 8,000 each.
 const TURNS_NEEDED: u32 = 3;
+/// Turns after which no further one is looked at: of so many either most went on counting or hardly any, and where flows
+/// take turns by chance nobody can predict the question whether it was one.
+const TURNS_ENOUGH: u32 = 1024;
 /// Hosts of which something is remembered.
 const HOSTS: usize = HostNumber::MAX.get() as usize;
 
@@ -48,15 +51,23 @@ impl Host {
     /// Looks whether one counter serves several connections of the host. True once it is sure.
     #[inline]
     fn shares_counter(&mut self, connection: u32, id: u16) -> bool {
+        if self.turns == TURNS_ENOUGH {
+            return self.goes_on();
+        }
         if self.last != connection {
             if self.last != NONE {
-                self.turns = self.turns.saturating_add(1);
+                self.turns += 1;
                 self.continued += u32::from((1..=NEXT).contains(&id.wrapping_sub(self.last_id)));
             }
             self.last = connection;
         }
         self.last_id = id;
-        self.continued >= TURNS_NEEDED && self.continued * 2 > self.turns
+        self.continued >= TURNS_NEEDED && self.goes_on()
+    }
+
+    #[inline]
+    fn goes_on(&self) -> bool {
+        self.continued * 2 > self.turns
     }
 }
 
@@ -146,6 +157,29 @@ impl Hosts {
             if let Some(host) = host {
                 self.of(host).counts += u32::from(counts);
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enough_turns_have_shown_what_a_host_does() {
+        // connections in turn, whose packets take the next numbers, or numbers of their own
+        for shared in [true, false] {
+            let mut host = Host::default();
+            let mut takes = |n: u32, shared: bool| {
+                let (connection, own) = (n % 3, (n % 3) as u16 * 20_000 + (n / 3) as u16);
+                host.shares_counter(connection, if shared { n as u16 } else { own })
+            };
+            let early = (0..TURNS_NEEDED).any(|n| takes(n, shared));
+            assert!(!early);
+            let later: Vec<bool> = (TURNS_NEEDED..2000).map(|n| takes(n, shared)).collect();
+            assert_eq!(vec![shared; later.len()], later);
+            // what comes after so many changes nothing
+            assert!((2000..10_000).all(|n| takes(n, !shared) == shared));
         }
     }
 }
