@@ -3,11 +3,10 @@
 //! The estimator is RFC 6298 (2) in the form most senders run today: the variance is looked at once a round trip and
 //! the timer keeps a floor above the smoothed round trip (RTO = SRTT + max(floor, 4 RTTVAR)).
 
-/// Bins of the logarithmic histogram: 3 % wide, from 1 us to above 1000 s.
-const BINS: usize = 720;
-const BIN_RATIO: f64 = 1.03;
-/// Smallest value told apart, in seconds.
-const BIN_FLOOR_S: f64 = 1e-6;
+mod bins;
+
+use bins::Bin;
+
 /// Samples kept as they are before a histogram is made.
 const FEW: usize = 8;
 /// Initial timer before the first sample (RFC 6298, 2.1).
@@ -73,25 +72,21 @@ enum Kept {
 #[derive(Clone, Debug)]
 struct Histogram {
     first: u16,
-    last_bin: u16,
-    /// Samples that fall between these fall into `last_bin` too: most do, and a logarithm is dear.
-    last_range: [f64; 2],
+    /// The last sample's: mostly the next one falls into it too.
+    last: Bin,
     counts: Vec<u32>,
 }
 
 impl Histogram {
-    const EMPTY: Self = Self {
-        first: 0,
-        last_bin: 0,
-        last_range: [f64::INFINITY, f64::NEG_INFINITY],
-        counts: Vec::new(),
-    };
-
     /// The first samples and the one after them.
     #[cold]
     #[inline(never)]
     fn of(few: &[f64], next: f64) -> Self {
-        let mut histogram = Self::EMPTY;
+        let mut histogram = Self {
+            first: 0,
+            last: Bin::of(next),
+            counts: Vec::new(),
+        };
         for &sample in few.iter().chain([&next]) {
             histogram.add(sample);
         }
@@ -99,31 +94,11 @@ impl Histogram {
     }
 
     #[inline(always)]
-    fn bin(&mut self, rtt_s: f64) -> u16 {
-        let [low, high] = self.last_range;
-        if low <= rtt_s && rtt_s <= high {
-            return self.last_bin;
-        }
-        self.other_bin(rtt_s)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn other_bin(&mut self, rtt_s: f64) -> u16 {
-        let [low, high] = self.last_range;
-        let bin = ((rtt_s / BIN_FLOOR_S).ln() / BIN_RATIO.ln()).clamp(0.0, (BINS - 1) as f64) as u16;
-        self.last_range = if bin == self.last_bin {
-            [low.min(rtt_s), high.max(rtt_s)]
-        } else {
-            [rtt_s, rtt_s]
-        };
-        self.last_bin = bin;
-        bin
-    }
-
-    #[inline(always)]
     fn add(&mut self, rtt_s: f64) {
-        let bin = self.bin(rtt_s);
+        if !self.last.holds(rtt_s) {
+            self.last = Bin::of(rtt_s);
+        }
+        let bin = self.last.number;
         match self.counts.get_mut(usize::from(bin.wrapping_sub(self.first))) {
             Some(count) => *count += 1,
             None => self.add_new(bin),
@@ -304,10 +279,10 @@ impl Rtt {
             }
         };
         let mut seen = 0u64;
-        for (bin, &count) in (i32::from(histogram.first)..).zip(&histogram.counts) {
+        for (bin, &count) in (histogram.first..).zip(&histogram.counts) {
             seen += u64::from(count);
             if seen >= target {
-                return Some(BIN_FLOOR_S * BIN_RATIO.powi(bin + 1));
+                return Some(bins::end_s(bin));
             }
         }
         None
@@ -364,7 +339,7 @@ mod tests {
         }
         for share in [0.01, 0.1, 0.5, 0.95, 1.0] {
             let ratio = rtt.quantile_s(share).unwrap() / share;
-            assert!((1.0 - 1e-9..BIN_RATIO + 1e-9).contains(&ratio), "{share}: {ratio}");
+            assert!((1.0 - 1e-9..1.03 + 1e-9).contains(&ratio), "{share}: {ratio}");
         }
         assert!((rtt.mean_s().unwrap() - 0.5005).abs() < 1e-12);
         assert!((rtt.sd_s().unwrap() - (999_999.0f64 / 12.0).sqrt() / 1e3).abs() < 1e-9);
