@@ -158,10 +158,10 @@ impl Tracker {
     /// Takes the next segment of the capture; `near`: where its connection seems to be.
     #[inline(always)]
     pub fn push(&mut self, segment: &Segment, near: Option<u32>, sink: &mut impl Sink) {
-        match self.clock.plain_ns(segment.time_ns) {
-            Some(time_ns) if time_ns == segment.time_ns => self.follow(segment, near, sink),
-            Some(time_ns) => self.follow_late(&Segment { time_ns, ..*segment }, sink),
-            None => self.push_odd(segment, sink),
+        if self.clock.takes(segment.time_ns) {
+            self.follow(segment, near, sink);
+        } else {
+            self.push_odd(segment, sink);
         }
     }
 
@@ -198,9 +198,13 @@ impl Tracker {
         }
     }
 
-    /// A segment whose time cannot be taken as it is, or waits for others.
+    /// A segment whose time may not be taken as it is, or waits for others.
     #[cold]
     fn push_odd(&mut self, segment: &Segment, sink: &mut impl Sink) {
+        if let Some(time_ns) = self.clock.moved(segment.time_ns) {
+            self.follow_late(&Segment { time_ns, ..*segment }, sink);
+            return;
+        }
         let found = self.look_up(self.seed.of(segment), segment);
         let ahead_ns = found.and_then(|(place, end)| self.unpacked(place, sink)?.1.ahead_ns(end, segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {

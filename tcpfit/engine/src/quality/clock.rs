@@ -46,9 +46,13 @@ pub enum Verdict {
 
 #[derive(Debug, Default)]
 pub struct Clock {
+    /// Time of the last segment that was followed, and how far from it the next one is followed as it is: 0 before the
+    /// first, while others wait, and where times are moved.
+    newest_ns: i64,
+    plain_ns: u64,
     /// Added to every time stamp.
     moved_ns: i64,
-    last_ns: Option<i64>,
+    started: bool,
     held: Vec<Segment>,
     witnesses: Vec<Witness>,
     steps: Vec<Step>,
@@ -66,15 +70,37 @@ const LATEST_NS: i64 = 4_500_000_000_000_000_000;
 const TOLD: usize = 3;
 
 impl Clock {
-    /// The time at which the segment is followed, if nothing is odd about it.
+    /// The segment is followed at its own time: nothing is odd about it, as about most. One question for all of that.
     #[inline]
-    pub fn plain_ns(&mut self, time_ns: i64) -> Option<i64> {
+    pub fn takes(&mut self, time_ns: i64) -> bool {
+        let plain = (time_ns.wrapping_sub(self.newest_ns) as u64) < self.plain_ns;
+        if plain {
+            self.newest_ns = time_ns;
+        }
+        plain
+    }
+
+    /// The time at which any segment is followed, if nothing is odd about it.
+    pub fn moved(&mut self, time_ns: i64) -> Option<i64> {
         let time_ns = time_ns.wrapping_add(self.moved_ns);
-        let plain = match self.last_ns {
+        let plain = match self.last_ns() {
             Some(last_ns) => (0..STEP_NS).contains(&time_ns.wrapping_sub(last_ns)) && self.held.is_empty(),
             None => (-LATEST_NS..=LATEST_NS).contains(&time_ns),
         };
-        plain.then(|| *self.last_ns.insert(time_ns))
+        plain.then(|| {
+            self.follow_at(time_ns);
+            time_ns
+        })
+    }
+
+    fn last_ns(&self) -> Option<i64> {
+        self.started.then_some(self.newest_ns)
+    }
+
+    fn follow_at(&mut self, time_ns: i64) {
+        (self.newest_ns, self.started) = (time_ns, true);
+        let plain = self.moved_ns == 0 && self.held.is_empty();
+        self.plain_ns = if plain { STEP_NS as u64 } else { 0 };
     }
 
     fn time_ns(&self, segment: &Segment) -> i64 {
@@ -84,12 +110,14 @@ impl Clock {
 
     /// Takes a segment that may not be followed as it is; `ahead_ns` is what its host's clock says.
     pub fn take(&mut self, segment: &Segment, ahead_ns: Option<i64>) -> Verdict {
-        let Some(last_ns) = self.last_ns else {
-            self.held.push(*segment);
+        let since_ns = self
+            .last_ns()
+            .map(|last_ns| self.time_ns(segment).saturating_sub(last_ns));
+        self.held.push(*segment);
+        self.plain_ns = 0;
+        let (Some(last_ns), Some(since_ns)) = (self.last_ns(), since_ns) else {
             return Verdict::Release;
         };
-        let since_ns = self.time_ns(segment).saturating_sub(last_ns);
-        self.held.push(*segment);
         if self.held.len() == 1 && (-STEP_NS..STEP_NS).contains(&since_ns) {
             return Verdict::Release;
         }
@@ -155,7 +183,7 @@ impl Clock {
 
     /// The capture ends: what is held is judged with what is known.
     pub fn end(&mut self) {
-        if let (Some(last_ns), false) = (self.last_ns, self.held.is_empty()) {
+        if let (Some(last_ns), false) = (self.last_ns(), self.held.is_empty()) {
             let agreed = self.agreed();
             self.judge(agreed, last_ns);
         }
@@ -167,7 +195,7 @@ impl Clock {
         let mut released = std::mem::take(&mut self.held);
         for segment in &mut released {
             let time_ns = self.time_ns(segment);
-            let last_ns = self.last_ns.unwrap_or(time_ns);
+            let last_ns = self.last_ns().unwrap_or(time_ns);
             if time_ns < last_ns {
                 self.disordered += 1;
                 if self.disordered == 1 {
@@ -176,7 +204,7 @@ impl Clock {
                 self.largest_ns = self.largest_ns.max(last_ns - time_ns);
             }
             segment.time_ns = time_ns.max(last_ns);
-            self.last_ns = Some(segment.time_ns);
+            self.follow_at(segment.time_ns);
         }
         released
     }
@@ -233,12 +261,21 @@ mod tests {
         segment
     }
 
+    /// When the segment is followed, if nothing is odd about it; both questions say the same.
+    fn plain_ns(clock: &mut Clock, time_ns: i64) -> Option<i64> {
+        if clock.takes(time_ns) {
+            assert_eq!(Some(time_ns), clock.moved(time_ns));
+            return Some(time_ns);
+        }
+        clock.moved(time_ns)
+    }
+
     fn run(packets: &[(i64, u8, Option<i64>)]) -> (Vec<i64>, Clock) {
         let mut clock = Clock::default();
         let mut times = Vec::new();
         for (n, &(time_ms, host, ahead_ms)) in packets.iter().enumerate() {
             let segment = segment(n as u64 + 1, time_ms, host);
-            if let Some(time_ns) = clock.plain_ns(segment.time_ns) {
+            if let Some(time_ns) = plain_ns(&mut clock, segment.time_ns) {
                 times.push(time_ns / 1_000_000);
             } else if clock.take(&segment, ahead_ms.map(|ms| ms * 1_000_000)) == Verdict::Release {
                 times.extend(clock.release().iter().map(|s| s.time_ns / 1_000_000));
@@ -271,7 +308,7 @@ mod tests {
     fn the_first_time_is_bounded_too() {
         for absurd_ns in [i64::MAX, i64::MIN] {
             let mut clock = Clock::default();
-            assert_eq!(clock.plain_ns(absurd_ns), None);
+            assert_eq!(plain_ns(&mut clock, absurd_ns), None);
             let first = Segment {
                 time_ns: absurd_ns,
                 ..segment(1, 0, 1)
