@@ -3,7 +3,9 @@
 //! filter on ports lets only first fragments through), and no time or order has to be made up.
 
 use super::around::Around;
-use super::{ipv4, ipv6, link, protocol, tcp, tunnel, Datagram, Fragment, Network, Place, Skip, Version};
+use super::{
+    ipv4, ipv6, layers, link, plain, protocol, tcp, tunnel, Datagram, Fragment, Network, Place, Skip, Version,
+};
 use crate::capture::Packet;
 use crate::segment::{flags, Options, Segment};
 
@@ -38,12 +40,23 @@ struct First {
 }
 
 impl Decoder {
-    /// As `decode_into`, with what earlier packets said of a datagram's fragments.
+    /// Decodes the next packet, with what earlier packets said of a datagram's fragments, into a segment that is used again:
+    /// moving one just written costs as much as decoding it, for the processor cannot forward many small stores to the wide
+    /// loads of a copy. After `Err` the segment is meaningless.
     #[inline(always)]
     pub fn decode_into(&mut self, packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
-        let decoded = super::decode_into(packet, segment);
+        if plain::segment(packet, segment) {
+            return Ok(());
+        }
+        self.other(*packet, segment)
+    }
+
+    /// The packet comes by value: one whose address is asked for is written to memory, and most are only looked at.
+    #[inline(never)]
+    fn other(&mut self, packet: Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
+        let decoded = layers(&packet, segment);
         if decoded == Err(Skip::IpFragment) {
-            return self.fragment(packet, segment);
+            return self.fragment(&packet, segment);
         }
         decoded
     }

@@ -158,18 +158,10 @@ mod protocol {
 /// Decodes one packet on its own; what is no TCP segment is skipped with a reason.
 pub fn decode(packet: &Packet<'_>) -> Result<Segment, Skip> {
     let mut segment = Segment::default();
-    decode_into(packet, &mut segment)?;
-    Ok(segment)
-}
-
-/// As `decode`, into a segment that is used again: moving one just written costs as much as decoding it, for the
-/// processor cannot forward many small stores to the wide loads of a copy. After `Err` the segment is meaningless.
-#[inline(always)]
-pub fn decode_into(packet: &Packet<'_>, segment: &mut Segment) -> Result<(), Skip> {
-    if plain::segment(packet, segment) {
-        return Ok(());
+    if !plain::segment(packet, &mut segment) {
+        layers(packet, &mut segment)?;
     }
-    layers(packet, segment)
+    Ok(segment)
 }
 
 /// One layer after the other.

@@ -42,6 +42,12 @@ pub(super) fn parse(captured: &[u8], area: usize, options: &mut Options) {
 /// Takes SACK blocks, and options of a SYN, where they stand in the order in which hosts send them.
 #[inline(never)]
 fn in_usual_order(bytes: &[u8], options: &mut Options) -> bool {
+    if let Some((stamps, rest)) = bytes.split_first_chunk::<12>() {
+        if be32(stamps, 0) == TIMESTAMPS_ALONE && only_sack(rest, options) {
+            options.timestamps = Some((be32(stamps, 4), be32(stamps, 8)));
+            return true;
+        }
+    }
     // Linux: MSS, SACK permitted, timestamps, window scale
     if let Some(syn) = bytes.first_chunk::<20>().filter(|_| bytes.len() == 20) {
         if be16(syn, 0) == MSS && be32(syn, 4) == SACK_PERMITTED_TIMESTAMPS && be32(syn, 16) >> 8 == SCALE {
@@ -61,13 +67,14 @@ fn in_usual_order(bytes: &[u8], options: &mut Options) -> bool {
             return true;
         }
     }
-    let (timestamps, rest) = match bytes.split_first_chunk::<12>() {
-        Some((first, rest)) if be32(first, 0) == TIMESTAMPS_ALONE => (Some((be32(first, 4), be32(first, 8))), rest),
-        _ => (None, bytes),
-    };
-    match rest {
+    only_sack(bytes, options)
+}
+
+/// Takes SACK blocks, if there is nothing else.
+#[inline(always)]
+fn only_sack(bytes: &[u8], options: &mut Options) -> bool {
+    match bytes {
         [NO_OPERATION, NO_OPERATION, SACK, length, blocks @ ..] if usize::from(*length) == 2 + blocks.len() => {
-            options.timestamps = timestamps;
             sack(options, blocks);
             true
         }
@@ -113,11 +120,11 @@ fn any(captured: &[u8], area: usize, options: &mut Options) {
 }
 
 fn sack(options: &mut Options, value: &[u8]) {
-    options.sack_len = 0;
-    for (slot, block) in options.sack.iter_mut().zip(value.chunks_exact(8)) {
+    let (blocks, _) = value.as_chunks::<8>();
+    for (slot, block) in options.sack.iter_mut().zip(blocks) {
         *slot = (be32(block, 0), be32(block, 4));
-        options.sack_len += 1;
     }
+    options.sack_len = blocks.len().min(options.sack.len()) as u8;
 }
 
 #[cfg(test)]
