@@ -53,8 +53,22 @@ impl Interface {
         self.offset_ns = seconds.saturating_mul(1_000_000_000);
     }
 
-    #[inline]
+    /// Where packets are read only what clocks of whole nanoseconds take is compiled in, and times that 64 bits can tell.
+    #[inline(always)]
     pub fn time_ns(&self, ticks: u64) -> i64 {
+        let usual = match self.clock {
+            Clock::Multiply(factor) => ticks
+                .checked_mul(factor)
+                .and_then(|since| i64::try_from(since).ok())
+                .and_then(|since| since.checked_add(self.offset_ns)),
+            _ => None,
+        };
+        usual.unwrap_or_else(|| self.bounded_time_ns(ticks))
+    }
+
+    /// By whatever clock; a time that 64 bits cannot tell is the nearest that they can.
+    #[inline(never)]
+    fn bounded_time_ns(&self, ticks: u64) -> i64 {
         let since = match self.clock {
             Clock::Multiply(factor) => ticks.saturating_mul(factor),
             Clock::Divide(divisor) => ticks / divisor,
@@ -96,8 +110,19 @@ mod tests {
         assert_eq!(1_500_000_000, time(12, 1_500_000_000_000));
         assert_eq!(1_500_000_000, time(0x80 | 10, 1536));
         assert_eq!(999_999_999, time(0x80 | 32, (1 << 32) - 1));
+    }
+
+    #[test]
+    fn times_of_every_clock_are_bounded() {
         for resolution in 0..=255 {
-            time(resolution, u64::MAX);
+            let mut interface = Interface::new(1, 0);
+            interface.set_resolution(resolution);
+            for seconds in [0, 2, -2, i64::MAX, i64::MIN] {
+                interface.set_offset(seconds);
+                for ticks in (0..64).flat_map(|bit| [1 << bit, (1 << bit) - 1, u64::MAX >> bit]) {
+                    assert_eq!(interface.bounded_time_ns(ticks), interface.time_ns(ticks));
+                }
+            }
         }
     }
 

@@ -16,6 +16,8 @@ const ENHANCED_PACKET: u32 = 6;
 
 /// Type, length and the length again at the end.
 const SMALLEST: usize = 12;
+/// Type, length and the fields of an enhanced packet block; its data follow.
+const PACKET_HEADER: usize = 28;
 /// A record and generous options; blocks of other types may have any length, they are passed over.
 const LONGEST: usize = MAX_RECORD + (256 << 10);
 
@@ -58,8 +60,62 @@ impl Pcapng {
         })
     }
 
-    #[inline]
+    /// The next packet. Nearly every block of a capture is one that `record` reads; all others have the long way.
+    #[inline(always)]
     pub fn step(&mut self, block: &mut Block, info: &mut Info) -> Step {
+        match self.record(block) {
+            Some(record) => Step::Record(record),
+            None => self.any_block(block, info),
+        }
+    }
+
+    /// The next record, if it is a little-endian enhanced packet block that is whole and at hand, and there is nothing to
+    /// warn of and no drop to count. All that is asked here is asked by `any_block` too, which tells what is amiss.
+    #[inline(always)]
+    pub fn record(&mut self, block: &mut Block) -> Option<Record> {
+        if self.order != ByteOrder::Little {
+            return None;
+        }
+        let bytes = block.at_hand();
+        let [kind, length, interface_id, upper, lower, captured, wire_len] = words(bytes.first_chunk()?);
+        if kind != ENHANCED_PACKET {
+            return None;
+        }
+        // in 64 bits, which no length overflows
+        let data_end = PACKET_HEADER as u64 + u64::from(captured).next_multiple_of(4);
+        let options_length = u64::from(length).checked_sub(data_end + 4)?;
+        let (total, captured) = (length as usize, captured as usize);
+        if total > LONGEST {
+            return None;
+        }
+        let (body, repeated) = bytes.get(..total)?.split_last_chunk()?;
+        if u32::from_le_bytes(*repeated) != length {
+            return None;
+        }
+        let interface = self.interfaces.get(interface_id as usize)?;
+        let direction = if options_length == 0 {
+            Direction::Unknown
+        } else {
+            self.order.direction_alone(body.get(data_end as usize..)?)?
+        };
+        let time_ns = interface.time_ns(u64::from(upper) << 32 | u64::from(lower));
+        self.last_ns = time_ns;
+        let at = block.consume(total);
+        Some(Record {
+            time_ns,
+            link_type: interface.link_type,
+            wire_len,
+            direction,
+            place: Place {
+                at: at + PACKET_HEADER,
+                len: captured,
+            },
+        })
+    }
+
+    /// The next packet, whatever blocks are before it; what is said where there is none.
+    #[inline(never)]
+    fn any_block(&mut self, block: &mut Block, info: &mut Info) -> Step {
         loop {
             let bytes = block.peek(SMALLEST);
             let Some(head) = bytes.get(..SMALLEST) else {
@@ -336,6 +392,16 @@ fn padded(start: usize, captured: usize) -> Option<usize> {
     start.checked_add(captured)?.checked_next_multiple_of(4)
 }
 
+/// The little-endian words of a packet header at once.
+#[inline]
+fn words(fields: &[u8; PACKET_HEADER]) -> [u32; PACKET_HEADER / 4] {
+    let mut words = [0; PACKET_HEADER / 4];
+    for (word, bytes) in words.iter_mut().zip(fields.as_chunks().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words
+}
+
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum ByteOrder {
     #[default]
@@ -375,6 +441,23 @@ impl ByteOrder {
             Self::Little => second << 32 | first,
             Self::Big => first << 32 | second,
         }
+    }
+
+    /// The direction that a packet's options tell; `None` where they count drops too, or have not the length of options.
+    #[inline(never)]
+    fn direction_alone(self, options: &[u8]) -> Option<Direction> {
+        if !options.len().is_multiple_of(4) {
+            return None;
+        }
+        let mut direction = Direction::Unknown;
+        for (code, value) in self.options(options) {
+            match (code, value.len()) {
+                (2, 4) => direction = inbound_or_outbound(self.u32(value, 0)),
+                (4, 8) => return None,
+                _ => {}
+            }
+        }
+        Some(direction)
     }
 
     /// Code and value of each option (section 3.5); ends at the end marker or where a length leads outside.

@@ -400,3 +400,214 @@ fn a_pipe_ends_and_fails_as_its_reader_does() {
     let failed = Input::from_pipe(failing, Box::new(|| false)).map(drop).unwrap_err();
     assert_eq!(std::io::ErrorKind::PermissionDenied, failed.kind());
 }
+
+/// A stream that gives one byte at a time, so that no block is at hand before it is asked for.
+struct Trickle(Cursor<Vec<u8>>);
+
+impl std::io::Read for Trickle {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let most = buffer.len().min(1);
+        self.0.read(&mut buffer[..most])
+    }
+}
+
+/// All that is known of every packet, then of the capture.
+fn all_of(reader: impl std::io::Read + Send + 'static) -> Vec<String> {
+    let mut capture = match Capture::from_reader(reader) {
+        Ok(capture) => capture,
+        Err(error) => return vec![error.to_string()],
+    };
+    let mut seen = Vec::new();
+    while let Some(packet) = capture.next().unwrap() {
+        seen.push(format!("{packet:?}"));
+    }
+    seen.push(format!("{:?}", capture.info()));
+    seen
+}
+
+/// A packet block at hand is read in one look; where its bytes trickle in, block by block. Both must see the same.
+fn assert_one_look_sees_the_same(bytes: &[u8]) {
+    let expected = all_of(Trickle(Cursor::new(bytes.to_vec())));
+    let shown = &bytes[..bytes.len().min(1000)];
+    assert_eq!(expected, all_of(Cursor::new(bytes.to_vec())), "{shown:02x?}");
+}
+
+/// What reads a pcapng capture, without the capture.
+fn pcapng_reader(bytes: &[u8]) -> (Block, pcapng::Pcapng, Info) {
+    let mut block = Block::new(input::Source::Reader(Box::new(Cursor::new(bytes.to_vec()))));
+    let pcapng = pcapng::Pcapng::open(&mut block).unwrap();
+    let info = Capture::from_reader(Cursor::new(bytes.to_vec())).unwrap().info;
+    (block, pcapng, info)
+}
+
+/// Options of a packet as they are seen, and as they should not be.
+fn packet_options(order: Order) -> Vec<Vec<u8>> {
+    let flags = |flags: u32| option(order, 2, &order.u32(flags));
+    let end = option(order, 0, &[]);
+    let comment = option(order, 1, b"odd");
+    let drops = option(order, 4, &order.u64(5));
+    vec![
+        vec![],
+        end.clone(),
+        flags(1),
+        [flags(2), end.clone()].concat(),
+        [flags(0x1ff), end.clone()].concat(),
+        [&comment[..], &flags(1), &end].concat(),
+        [flags(1), flags(2), end.clone()].concat(),
+        [&end[..], &flags(1)].concat(),
+        [&drops[..], &end].concat(),
+        [&flags(2)[..], &drops, &end].concat(),
+        [option(order, 2, &order.u16(1)), option(order, 4, &order.u32(1))].concat(),
+        [&flags(2)[..], &order.u16(2), &order.u16(400)].concat(),
+        [&flags(1)[..], &[0xff; 4]].concat(),
+    ]
+}
+
+#[test]
+fn one_look_sees_the_same_as_block_by_block() {
+    let clock = |order: Order, resolution: u8| option(order, 9, &[resolution]);
+    let from = |order: Order, seconds: i64| option(order, 14, &order.u64(seconds as u64));
+    for order in [LITTLE, BIG] {
+        let mut bytes = section(order);
+        let mut interfaces = 0;
+        for options in [0, 3, 6, 9, 10, 12, 28, 29, 0x80, 0x8a, 0xa0, 0xfe]
+            .map(|resolution| clock(order, resolution))
+            .into_iter()
+            .chain([100, -100, i64::MAX, i64::MIN].map(|seconds| from(order, seconds)))
+            .chain([vec![], [clock(order, 9), from(order, -2)].concat()])
+        {
+            bytes.extend(interface(order, 1 + interfaces, &options));
+            interfaces += 1;
+        }
+        let simple = block(order, 3, &[&order.u32(3)[..], b"ijk"].concat());
+        let statistics = block(
+            order,
+            5,
+            &[&[0; 12][..], &option(order, 7, &order.u64(9)), &order.u32(0)].concat(),
+        );
+        for (length, ticks) in [0, 1, 999, 1 << 32, 1_700_000_000_123_456, i64::MAX as u64, u64::MAX]
+            .into_iter()
+            .enumerate()
+        {
+            // one more than there are
+            for interface_id in 0..=u32::from(interfaces) {
+                for options in packet_options(order) {
+                    bytes.extend(enhanced(order, interface_id, ticks, &b"abcdefgh"[..length], &options));
+                }
+                bytes.extend(&simple);
+            }
+            bytes.extend(&statistics);
+            bytes.extend(block(order, 0x0bad, &[7; 13]));
+        }
+        bytes.extend(section(order));
+        bytes.extend(enhanced(order, 0, 1, b"of no interface", &[]));
+        assert_one_look_sees_the_same(&bytes);
+    }
+}
+
+#[test]
+fn one_look_sees_the_same_of_damage() {
+    let before = [
+        section(LITTLE),
+        interface(LITTLE, 1, &[]),
+        enhanced(LITTLE, 0, 1, b"abc", &[]),
+        enhanced(LITTLE, 0, 2, b"defgh", &option(LITTLE, 2, &LITTLE.u32(1))),
+    ]
+    .concat();
+    let after = [
+        enhanced(LITTLE, 0, 3, b"after", &[]),
+        section(BIG),
+        interface(BIG, 1, &[]),
+        enhanced(BIG, 0, 4, b"big", &option(BIG, 2, &BIG.u32(2))),
+        section(LITTLE),
+        interface(LITTLE, 113, &[]),
+        enhanced(LITTLE, 0, 5, b"little", &[]),
+        enhanced(LITTLE, 0, 6, b"end", &option(LITTLE, 4, &LITTLE.u64(1))),
+    ]
+    .concat();
+    for options in packet_options(LITTLE) {
+        let packet = enhanced(LITTLE, 0, 7, b"packet", &options);
+        let whole = [&before[..], &packet, &after].concat();
+        for cut in 0..=whole.len() {
+            assert_one_look_sees_the_same(&whole[..cut]);
+        }
+        // every word of the block, near what it was and far from it
+        for at in (0..packet.len()).step_by(4) {
+            let word = u32::from_le_bytes(packet[at..at + 4].try_into().unwrap());
+            let near = (0..=20).flat_map(|by| [word.wrapping_add(by), word.wrapping_sub(by)]);
+            for word in near.chain([1 << 20, 1 << 21, i32::MAX as u32, u32::MAX - 3, u32::MAX]) {
+                let mut packet = packet.clone();
+                packet[at..at + 4].copy_from_slice(&LITTLE.u32(word));
+                assert_one_look_sees_the_same(&[&before[..], &packet, &after].concat());
+                if at == 4 {
+                    // the length at the end agrees
+                    let end = packet.len() - 4;
+                    packet[end..].copy_from_slice(&LITTLE.u32(word));
+                    assert_one_look_sees_the_same(&[&before[..], &packet, &after].concat());
+                }
+            }
+        }
+        // lengths that are no multiple of 4, the block padded all the same or not
+        for by in 1..4 {
+            let length = LITTLE.u32(packet.len() as u32 - by);
+            let mut padded = packet.clone();
+            padded[4..8].copy_from_slice(&length);
+            let end = padded.len() - 4;
+            padded[end..].copy_from_slice(&length);
+            assert_one_look_sees_the_same(&[&before[..], &padded, &after].concat());
+            let unpadded = [&padded[..end - by as usize], &length].concat();
+            assert_one_look_sees_the_same(&[&before[..], &unpadded, &after].concat());
+        }
+    }
+    let other_order = [
+        section(BIG),
+        interface(BIG, 1, &[]),
+        enhanced(BIG, 0, 7, b"packet", &[]),
+        enhanced(LITTLE, 0, 8, b"no packet", &[]),
+    ];
+    assert_one_look_sees_the_same(&[&other_order.concat()[..], &after].concat());
+    let long = vec![7; record::MAX_RECORD + (256 << 10)];
+    for length in [record::MAX_RECORD + 1, long.len() - 32, long.len() - 31] {
+        let packet = enhanced(LITTLE, 0, 7, &long[..length], &[]);
+        assert_one_look_sees_the_same(&[&before[..], &packet, &after].concat());
+    }
+    // what is too long to be believed is damage even where it is at hand
+    let bytes = [before, enhanced(LITTLE, 0, 7, &long, &[])].concat();
+    let (mut block, mut pcapng, mut info) = pcapng_reader(&bytes);
+    for _ in 0..2 {
+        assert!(matches!(pcapng.step(&mut block, &mut info), Step::Record(_)));
+    }
+    block.peek(bytes.len());
+    assert!(matches!(pcapng.step(&mut block, &mut info), Step::Damaged(_)));
+}
+
+#[test]
+fn usual_packet_blocks_are_read_in_one_look() {
+    let usual = packet_options(LITTLE).into_iter().take(7);
+    let packets: Vec<Vec<u8>> = usual
+        .zip(0u64..)
+        .map(|(options, ticks)| enhanced(LITTLE, 0, ticks, &b"abcdefg"[..ticks as usize], &options))
+        .collect();
+    let bytes = [
+        section(LITTLE),
+        interface(LITTLE, 1, &[]),
+        enhanced(LITTLE, 0, 0, b"first", &[]),
+        packets.concat(),
+    ]
+    .concat();
+    let (mut block, mut pcapng, mut info) = pcapng_reader(&bytes);
+    assert!(matches!(pcapng.step(&mut block, &mut info), Step::Record(_)));
+    let seen: Vec<(i64, Direction, usize)> = std::iter::from_fn(|| pcapng.record(&mut block))
+        .map(|record| (record.time_ns, record.direction, record.place.len))
+        .collect();
+    let directions = {
+        use Direction::{Inbound, Outbound, Unknown};
+        [Unknown, Unknown, Inbound, Outbound, Unknown, Inbound, Outbound]
+    };
+    let expected: Vec<(i64, Direction, usize)> = (0i64..)
+        .zip(directions)
+        .map(|(ticks, direction)| (ticks * 1000, direction, ticks as usize))
+        .collect();
+    assert_eq!(expected, seen);
+    assert!(matches!(pcapng.step(&mut block, &mut info), Step::End));
+}
