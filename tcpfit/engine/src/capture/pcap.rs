@@ -3,7 +3,7 @@
 
 use super::block::Block;
 use super::format::PcapVariant;
-use super::record::{Place, Record, Step, MAX_RECORD};
+use super::record::{words, Place, Record, Step, MAX_RECORD};
 use crate::segment::Direction;
 
 const FILE_HEADER: usize = 24;
@@ -25,6 +25,10 @@ enum Lengths {
 const RECORD_HEADER: usize = 16;
 
 pub struct Pcap {
+    /// Little-endian, with the standard's record header: what nearly all are.
+    usual: bool,
+    /// Nanoseconds of what the fraction of a second counts.
+    fraction_ns: i64,
     variant: PcapVariant,
     header: usize,
     lengths: Lengths,
@@ -51,6 +55,8 @@ impl Pcap {
         };
         block.consume(FILE_HEADER);
         let mut pcap = Self {
+            usual: false,
+            fraction_ns: if variant.nanoseconds { 1 } else { 1000 },
             variant,
             header: if variant.modified { 24 } else { 16 },
             lengths,
@@ -61,6 +67,8 @@ impl Pcap {
             let fits = |&header: &usize| pcap.records(window, header).is_some_and(|records| records >= 2);
             pcap.header = HEADERS.into_iter().find(fits).unwrap_or(pcap.header);
         }
+        let standard = pcap.header == RECORD_HEADER && lengths == Lengths::CapturedFirst;
+        pcap.usual = standard && !variant.big_endian;
         Ok(pcap)
     }
 
@@ -133,38 +141,54 @@ impl Pcap {
     /// The next record, if all of it is at hand.
     #[inline(always)]
     pub fn record(&self, block: &mut Block) -> Option<Record> {
+        if !self.usual {
+            return self.any_record(block);
+        }
+        let bytes = block.at_hand();
+        let fields = words(bytes.first_chunk::<RECORD_HEADER>()?);
+        let captured = fields[2] as usize;
+        if captured > MAX_RECORD || RECORD_HEADER + captured > bytes.len() {
+            return None;
+        }
+        let at = block.consume(RECORD_HEADER + captured) + RECORD_HEADER;
+        Some(self.record_of(fields, at, captured, fields[3], Direction::Unknown))
+    }
+
+    /// The same of any variant.
+    #[inline(never)]
+    fn any_record(&self, block: &mut Block) -> Option<Record> {
         let header = self.header;
         let bytes = block.at_hand();
-        let fields = bytes.first_chunk()?;
-        let words = self.variant.words(fields);
-        let [seconds, fraction, ..] = words;
-        let (captured, wire_len) = self.lengths(words);
+        let fields = self.variant.words(bytes.first_chunk()?);
+        let (captured, wire_len) = self.lengths(fields);
         if captured > MAX_RECORD || header + captured > bytes.len() {
             return None;
         }
-        let fraction = i64::from(fraction);
-        let nanoseconds = if self.variant.nanoseconds {
-            fraction
-        } else {
-            fraction * 1000
-        };
-        let time_ns = i64::from(seconds) * 1_000_000_000 + nanoseconds;
         let direction = match (header >= 24).then(|| bytes[22]) {
             Some(0) => Direction::Inbound,
             Some(4) => Direction::Outbound,
             _ => Direction::Unknown,
         };
-        let at = block.consume(header + captured);
-        Some(Record {
-            time_ns,
+        let at = block.consume(header + captured) + header;
+        Some(self.record_of(fields, at, captured, wire_len, direction))
+    }
+
+    #[inline(always)]
+    fn record_of(
+        &self,
+        [seconds, fraction, ..]: [u32; 4],
+        at: usize,
+        len: usize,
+        wire_len: u32,
+        direction: Direction,
+    ) -> Record {
+        Record {
+            time_ns: i64::from(seconds) * 1_000_000_000 + i64::from(fraction) * self.fraction_ns,
             link_type: self.link_type,
             wire_len,
             direction,
-            place: Place {
-                at: at + header,
-                len: captured,
-            },
-        })
+            place: Place { at, len },
+        }
     }
 }
 
@@ -179,12 +203,8 @@ impl PcapVariant {
     }
 
     /// The words of a record header at once: one question for the byte order.
-    #[inline]
     fn words(self, fields: &[u8; RECORD_HEADER]) -> [u32; 4] {
-        let mut words = [0; 4];
-        for (word, bytes) in words.iter_mut().zip(fields.as_chunks().0) {
-            *word = u32::from_le_bytes(*bytes);
-        }
+        let words = words(fields);
         if self.big_endian {
             words.map(u32::swap_bytes)
         } else {

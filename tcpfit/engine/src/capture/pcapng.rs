@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::interface::Interface;
-use super::record::{Place, Record, Step, MAX_RECORD};
+use super::record::{words, Place, Record, Step, MAX_RECORD};
 use super::Info;
 use crate::segment::Direction;
 
@@ -77,7 +77,8 @@ impl Pcapng {
             return None;
         }
         let bytes = block.at_hand();
-        let [kind, length, interface_id, upper, lower, captured, wire_len] = words(bytes.first_chunk()?);
+        let header = bytes.first_chunk::<PACKET_HEADER>()?;
+        let [kind, length, interface_id, upper, lower, captured, wire_len] = words(header);
         if kind != ENHANCED_PACKET {
             return None;
         }
@@ -390,16 +391,6 @@ fn inbound_or_outbound(flags: u32) -> Direction {
 #[inline]
 fn padded(start: usize, captured: usize) -> Option<usize> {
     start.checked_add(captured)?.checked_next_multiple_of(4)
-}
-
-/// The little-endian words of a packet header at once.
-#[inline]
-fn words(fields: &[u8; PACKET_HEADER]) -> [u32; PACKET_HEADER / 4] {
-    let mut words = [0; PACKET_HEADER / 4];
-    for (word, bytes) in words.iter_mut().zip(fields.as_chunks().0) {
-        *word = u32::from_le_bytes(*bytes);
-    }
-    words
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

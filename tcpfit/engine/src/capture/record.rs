@@ -41,3 +41,14 @@ impl Step {
         }
     }
 }
+
+/// The little-endian words of a header at once.
+#[inline]
+pub fn words<const BYTES: usize, const WORDS: usize>(header: &[u8; BYTES]) -> [u32; WORDS] {
+    const { assert!(BYTES == 4 * WORDS) };
+    let mut words = [0; WORDS];
+    for (word, bytes) in words.iter_mut().zip(header.as_chunks().0) {
+        *word = u32::from_le_bytes(*bytes);
+    }
+    words
+}
