@@ -3,7 +3,7 @@
 //! One pass over a capture in blocks; every stage hands a borrowed value to the next and keeps nothing
 //! that it does not need later, so memory is bounded by the live flows and their outstanding data.
 
-// denied everywhere but in `python` and `prefetch`, which say why at their one block each
+// denied everywhere but in `python`, `prefetch` and `capture::frames`, which say why at each block
 #![deny(unsafe_code)]
 
 pub mod analysis;

@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-use super::pipe::Pipe;
+use super::frames::{self, Frames};
+use super::pipe::{Pipe, Reads};
 use super::CaptureError;
 
 /// Asked again and again while a read waits for a pipe; `true` ends the run.
@@ -124,13 +125,17 @@ impl Input {
         }
         let file = File::open(path).map_err(failed)?;
         let position = Position::default();
-        let (reader, compression) = uncompressed(file, position.clone()).map_err(failed)?;
-        let source = if compression == Compression::None {
-            Source::Reader(reader)
-        } else {
-            let (pipe, ()) = Pipe::new(|| Ok((reader, ())), true, interrupt).map_err(failed)?;
-            Source::Pipe(pipe)
+        let (bytes, compression) = recognised(file, position.clone()).map_err(failed)?;
+        let piped = |pipe: io::Result<(Pipe, ())>| pipe.map(|(pipe, ())| Source::Pipe(pipe));
+        let source = match compression {
+            Compression::None => Ok(Source::Reader(bytes)),
+            Compression::Gzip => {
+                let reader = gzip(bytes);
+                piped(Pipe::new(|| Ok((Reads { reader, whole: true }, ())), interrupt))
+            }
+            Compression::Zstd => piped(Pipe::new(|| Ok((Frames::new(bytes)?, ())), interrupt)),
         };
+        let source = source.map_err(failed)?;
         Ok(Self {
             source,
             compression,
@@ -146,7 +151,11 @@ impl Input {
     ) -> io::Result<Self> {
         let position = Position::default();
         let shared = position.clone();
-        let (pipe, compression) = Pipe::new(move || uncompressed(open()?, shared), false, interrupt)?;
+        let open = move || {
+            let (reader, compression) = uncompressed(open()?, shared)?;
+            Ok((Reads { reader, whole: false }, compression))
+        };
+        let (pipe, compression) = Pipe::new(open, interrupt)?;
         Ok(Self {
             source: Source::Pipe(pipe),
             compression,
@@ -168,8 +177,8 @@ impl Input {
     }
 }
 
-/// The stream without its compression, recognised by the first bytes.
-fn uncompressed(
+/// The stream's bytes as they are, and their compression, recognised by the first of them.
+fn recognised(
     inner: impl Read + Send + 'static,
     position: Position,
 ) -> io::Result<(Box<dyn Read + Send>, Compression)> {
@@ -177,25 +186,26 @@ fn uncompressed(
     let mut head = Vec::with_capacity(4);
     (&mut counted).take(4).read_to_end(&mut head)?;
     let compression = Compression::recognise(&head);
-    let whole = io::Cursor::new(head).chain(counted);
+    Ok((Box::new(io::Cursor::new(head).chain(counted)), compression))
+}
+
+/// The stream without its compression.
+fn uncompressed(
+    inner: impl Read + Send + 'static,
+    position: Position,
+) -> io::Result<(Box<dyn Read + Send>, Compression)> {
+    let (bytes, compression) = recognised(inner, position)?;
     let reader: Box<dyn Read + Send> = match compression {
-        Compression::None => Box::new(whole),
-        Compression::Gzip => Box::new(gzip(BufReader::with_capacity(COMPRESSED_BLOCK, whole))),
-        Compression::Zstd => Box::new(zstd(BufReader::with_capacity(COMPRESSED_BLOCK, whole))?),
+        Compression::None => bytes,
+        Compression::Gzip => Box::new(gzip(bytes)),
+        Compression::Zstd => Box::new(frames::stream(bytes)?),
     };
     Ok((reader, compression))
 }
 
 /// `MultiGzDecoder`: gzip members follow each other (RFC 1952, 2.2), as `cat a.gz b.gz` and bgzip write them.
-fn gzip(compressed: impl BufRead + Send + 'static) -> impl Read + Send {
-    flate2::bufread::MultiGzDecoder::new(compressed)
-}
-
-/// Frames follow each other (RFC 8878, 3). Windows up to 128 MiB: beyond that a small file could ask for any memory.
-fn zstd(compressed: impl BufRead + Send + 'static) -> io::Result<impl Read + Send> {
-    let mut decoder = zstd::stream::read::Decoder::with_buffer(compressed)?;
-    decoder.window_log_max(27)?;
-    Ok(decoder)
+fn gzip(compressed: impl Read + Send + 'static) -> impl Read + Send {
+    flate2::bufread::MultiGzDecoder::new(BufReader::with_capacity(COMPRESSED_BLOCK, compressed))
 }
 
 /// How an error names the input.

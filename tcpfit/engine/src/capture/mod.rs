@@ -3,6 +3,7 @@
 mod block;
 mod error;
 mod format;
+mod frames;
 mod input;
 mod interface;
 pub mod link_type;

@@ -19,6 +19,27 @@ const AHEAD: usize = 2;
 /// Time between questions whether to stop.
 const PATIENCE: Duration = Duration::from_millis(100);
 
+/// What the other thread gives.
+pub trait Blocks {
+    /// The next block, its bytes from `HEADROOM` on, and whether the stream goes on; before a failure there may be bytes too.
+    /// `spare` gives blocks that can be filled again.
+    fn next(&mut self, spare: &mut dyn FnMut() -> Vec<u8>) -> (Vec<u8>, io::Result<bool>);
+}
+
+/// What a reader reads. `whole` blocks are asked for where it does not wait for anybody.
+pub struct Reads<R> {
+    pub reader: R,
+    pub whole: bool,
+}
+
+impl<R: Read> Blocks for Reads<R> {
+    fn next(&mut self, spare: &mut dyn FnMut() -> Vec<u8>) -> (Vec<u8>, io::Result<bool>) {
+        let mut block = spare();
+        let read = fill(&mut self.reader, &mut block, self.whole);
+        (block, read)
+    }
+}
+
 pub struct Pipe {
     blocks: Receiver<io::Result<Vec<u8>>>,
     /// Blocks that were read, to be filled again.
@@ -27,11 +48,10 @@ pub struct Pipe {
 }
 
 impl Pipe {
-    /// `open` runs on the other thread, since opening a pipe waits for its writer; what it tells beside the reader is
-    /// waited for. `whole` blocks are asked for where the reader does not wait for anybody.
-    pub fn new<R: Read, T: Send + 'static>(
-        open: impl FnOnce() -> io::Result<(R, T)> + Send + 'static,
-        whole: bool,
+    /// `open` runs on the other thread, since opening a pipe waits for its writer; what it tells beside the blocks is
+    /// waited for.
+    pub fn new<B: Blocks, T: Send + 'static>(
+        open: impl FnOnce() -> io::Result<(B, T)> + Send + 'static,
         mut interrupt: Interrupt,
     ) -> io::Result<(Self, T)> {
         let (tell, told) = sync_channel(1);
@@ -39,16 +59,15 @@ impl Pipe {
         let (used, reuse) = std::sync::mpsc::channel::<Vec<u8>>();
         // never joined: it may wait for a writer that never writes, and ends with its first block for nobody
         thread::Builder::new().name("tcpfit-pipe".into()).spawn(move || {
-            let mut reader = match open() {
-                Ok((reader, known)) => {
+            let mut source = match open() {
+                Ok((source, known)) => {
                     let _ = tell.send(Ok(known));
-                    reader
+                    source
                 }
                 Err(error) => return drop(tell.send(Err(error))),
             };
             loop {
-                let mut block = reuse.try_recv().unwrap_or_default();
-                let read = fill(&mut reader, &mut block, whole);
+                let (block, read) = source.next(&mut || reuse.try_recv().unwrap_or_default());
                 // what came before a failure is handed over too
                 if block.len() > HEADROOM && send.send(Ok(block)).is_err() {
                     return;
@@ -94,7 +113,7 @@ fn wait<T>(receiver: &Receiver<T>, interrupt: &mut Interrupt) -> io::Result<Opti
 }
 
 /// Fills a block, `whole` or with what one read gives; false at the end of the stream.
-fn fill(reader: &mut impl Read, block: &mut Vec<u8>, whole: bool) -> io::Result<bool> {
+pub fn fill(reader: &mut impl Read, block: &mut Vec<u8>, whole: bool) -> io::Result<bool> {
     block.resize(HEADROOM + SIZE, 0);
     let mut end = HEADROOM;
     let done = loop {
