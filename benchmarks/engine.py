@@ -61,7 +61,7 @@ class Scenario:
 
 
 CAPTURES = {
-    "Few large flows": Scenario("large", "transfers that the end of the capture cuts off", command=True),
+    "Few large flows": Scenario("large", "up to 500 segments under way, until the end of the capture cuts them off", command=True),
     "Many short flows": Scenario("short", "transfers of 4 to 24 segments, 27 packets on average", command=True),
     "Many tiny flows": Scenario("tiny", "transfers of 1 to 7 segments, ten packets on average"),
     "Many flows at once": Scenario("open", "the short transfers, all open at the same time"),
@@ -122,7 +122,9 @@ TAIL = """
 
 - Elapsed time, and disks.
 - Captures of the Internet. These are generated: no tunnels, no captures from the receiver or with packets missing.
-  Reordering happens behind the capture point and shows in the ACKs only.
+  Reordering happens behind the capture point and shows in the ACKs only. Their payload is random, their clock trembles,
+  and large flows have windows as long as those of fast paths: a compressor leaves as much of them as of a kernel's
+  captures, nearly half, and a program that walks through what is outstanding has as far to go.
 - pcapng, standard input, filters, other readers than the engine.
 - Other machines. Ratios carry over better than nanoseconds; neither is a promise.
 

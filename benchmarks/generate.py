@@ -7,8 +7,9 @@ The capture is at the sender. A round of a flow is a window of full-sized segmen
 overtaken by the next two, both on the way to the receiver. The receiver acknowledges every second segment, and at once,
 with SACK blocks, what is out of order. What was lost is sent again at the third duplicate ACK or when the timer runs
 out. The window halves after a loss and grows by one a round. One short flow of five is IPv6.
-Frames are cut to 128 bytes as `tcpdump -s 128` would, but for `full`; nothing but headers and options of a packet is
-read by tcpfit.
+Frames are cut to 128 bytes as `tcpdump -s 128` would, but for `full`. What they carry is as random as encrypted data, and
+checksums differ from packet to packet: such a capture compresses as real ones do, to half. tcpfit reads headers and
+options only.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import heapq
 import random
 import struct
 import sys
+import zlib
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count, islice
@@ -27,6 +29,7 @@ SNAPLEN = 128
 WHOLE = 65_535
 START_NS = 1_700_000_000 * 10**9
 GAP_NS = 12_000  # of a sender at about 1 Gbit/s
+JITTER_NS = 4_000  # less than what lies between two packets of a host
 LATE_NS = 30_000  # more than two gaps, less than three: no third duplicate ACK
 TIMER_NS = 200_000_000
 SPACING_NS = 140_000  # between the beginnings of short flows: 800 are open at a time
@@ -44,7 +47,7 @@ TIMESTAMPS = struct.Struct(">BBBBII")
 ETHERNET = b"\x02\0\0\0\0\1\x02\0\0\0\0\2\x08\0"
 ETHERNET_V6 = ETHERNET[:12] + b"\x86\xdd"
 PREFIX = bytes.fromhex("20010db8") + bytes(8)  # 2001:db8::/32, for documentation (RFC 3849)
-PADDING = bytes(WHOLE)
+CONTENT_BYTES = 16 << 20  # so many that compressors, which look back over a few MiB, find little of it twice
 
 Packet = tuple[int, bytes]  # time, record
 
@@ -55,6 +58,7 @@ class Kind:
 
     flows: int = 0  # bulk flows; 0: short ones, a new one every `spacing_ns`
     loss: float = 0.001
+    window: float = 10.0  # of the first round
     least_window: float = 2.0
     snaplen: int = SNAPLEN
     spacing_ns: int = SPACING_NS
@@ -63,11 +67,11 @@ class Kind:
 
 
 KINDS = {
-    "large": Kind(flows=8),
+    "large": Kind(flows=8, loss=0.0001, window=500.0, least_window=250.0),
     "short": Kind(),
     "tiny": Kind(sizes=TINY_SIZES, spacing_ns=250_000),
     "open": Kind(spacing_ns=100, slower=10),
-    "full": Kind(flows=8, snaplen=WHOLE),
+    "full": Kind(flows=8, loss=0.0001, window=500.0, least_window=250.0, snaplen=WHOLE),
     "lossy": Kind(flows=64, loss=0.05, least_window=40.0),
 }
 
@@ -75,15 +79,22 @@ KINDS = {
 class Endpoint:
     """One side of a connection: builds its frames."""
 
-    def __init__(self, address: bytes, port: int, peer: bytes, peer_port: int, snaplen: int) -> None:
+    def __init__(self, address: bytes, port: int, peer: bytes, peer_port: int, snaplen: int, content: bytes) -> None:
         self.ends = (address, peer, port, peer_port)
         self.ip_id = port
         self.snaplen = snaplen
+        self.content = content
 
     def frame(self, time_ns: int, seq: int, ack: int, flags: int, payload: int, options: bytes) -> Packet:
         source, destination, port, peer_port = self.ends
         header = 20 + len(options)
-        tcp = (port, peer_port, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, header // 4 << 12 | flags, 0x4000, 0xBEEF, 0)
+        # what is sent again is the same bytes; offsets of neighbours are far apart
+        at = seq * 2_654_435_761 % (len(self.content) - WHOLE)
+        carried = self.content[at : at + min(payload, self.snaplen)]
+        # no true checksum, but as hard to guess, and so is what the clock says beyond a few microseconds
+        chance = zlib.crc32(options + carried, (seq ^ ack) & 0xFFFFFFFF)
+        checksum, time_ns = chance & 0xFFFF, time_ns + (chance >> 16) % JITTER_NS
+        tcp = (port, peer_port, seq & 0xFFFFFFFF, ack & 0xFFFFFFFF, header // 4 << 12 | flags, 0x4000, checksum, 0)
         if len(source) == 16:
             data = ETHERNET_V6 + IPV6_AND_TCP.pack(6 << 28, header + payload, 6, 64, source, destination, *tcp)
             wire = 54 + header + payload
@@ -92,8 +103,7 @@ class Endpoint:
             ip = (0x45, 0, 20 + header + payload, self.ip_id, 0x4000, 64, 6, 0, source, destination)
             data = ETHERNET + IP_AND_TCP.pack(*ip, *tcp)
             wire = 34 + header + payload
-        data += options
-        data = (data + PADDING[: min(wire, self.snaplen) - len(data)])[: self.snaplen]
+        data = (data + options + carried)[: self.snaplen]
         seconds, rest = divmod(time_ns, 10**9)
         return time_ns, RECORD.pack(seconds, rest, len(data), wire) + data
 
@@ -143,14 +153,14 @@ def merged(ranges: list[tuple[int, int]]) -> list[tuple[int, int]]:
 class Flow:
     """The transfer of one connection, packet by packet in order of time."""
 
-    def __init__(self, number: int, seed: int, kind: Kind) -> None:
+    def __init__(self, number: int, seed: int, kind: Kind, content: bytes) -> None:
         self.random = random.Random(seed * 1_000_003 + number)
         self.kind = kind
         address, peer = struct.pack(">I", 0x0A000001 + number), struct.pack(">I", 0xC0A80001 + number % 250)
         if not kind.flows and number % 5 == 4:
             address, peer = PREFIX + address, PREFIX + peer
-        self.sender = Endpoint(address, 10_000 + number % 50_000, peer, 443, kind.snaplen)
-        self.receiver = Endpoint(peer, 443, address, 10_000 + number % 50_000, kind.snaplen)
+        self.sender = Endpoint(address, 10_000 + number % 50_000, peer, 443, kind.snaplen, content)
+        self.receiver = Endpoint(peer, 443, address, 10_000 + number % 50_000, kind.snaplen, content)
         self.rtt_ns = self.random.randrange(5, 60) * 1_000_000 * kind.slower
         self.start_ns = START_NS + (self.random.randrange(50_000_000) if kind.flows else number * kind.spacing_ns)
         self.isn, self.peer_isn = self.random.getrandbits(32), self.random.getrandbits(32)
@@ -171,7 +181,7 @@ class Flow:
         now += rtt + GAP_NS
         una, ack = self.isn + 1, self.peer_isn + 1
         yield send(now, una, ack, ACK, 0, self.timestamps(now, now - rtt))
-        window = 10.0
+        window = self.kind.window
         while una < self.end:
             now, una, window = yield from self.round(now + GAP_NS, una, ack, window)
         now += GAP_NS
@@ -251,12 +261,14 @@ class Merged:
 
 def flows_of(name: str, packets: int, seed: int) -> Iterable[Flow]:
     """Bulk flows, or short flows without end; of those that are all open at once as many as make so many packets."""
-    kind = KINDS[name]
+    kind, content = KINDS[name], random.Random(seed).randbytes(CONTENT_BYTES)
+    numbers: Iterable[int] = count()
     if name == "open":
-        return (Flow(number, seed, kind) for number in range(-(-packets // PACKETS_A_FLOW)))
-    if not kind.flows:
-        return (Flow(number, seed, kind) for number in count())
-    return sorted((Flow(number, seed, kind) for number in range(kind.flows)), key=lambda flow: flow.start_ns)
+        numbers = range(-(-packets // PACKETS_A_FLOW))
+    elif kind.flows:
+        numbers = range(kind.flows)
+    flows = (Flow(number, seed, kind, content) for number in numbers)
+    return sorted(flows, key=lambda flow: flow.start_ns) if kind.flows else flows
 
 
 def generate(out: str, packets: int, flows: str, seed: int) -> str:
