@@ -61,7 +61,9 @@ class Scenario:
 
 
 CAPTURES = {
-    "Few large flows": Scenario("large", "up to 500 segments under way, until the end of the capture cuts them off", command=True),
+    "Few large flows": Scenario(
+        "large", "up to 500 segments under way, cut off by the end of the capture", command=True
+    ),
     "Many short flows": Scenario("short", "transfers of 4 to 24 segments, 27 packets on average", command=True),
     "Many tiny flows": Scenario("tiny", "transfers of 1 to 7 segments, ten packets on average"),
     "Many flows at once": Scenario("open", "the short transfers, all open at the same time"),

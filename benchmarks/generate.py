@@ -7,9 +7,9 @@ The capture is at the sender. A round of a flow is a window of full-sized segmen
 overtaken by the next two, both on the way to the receiver. The receiver acknowledges every second segment, and at once,
 with SACK blocks, what is out of order. What was lost is sent again at the third duplicate ACK or when the timer runs
 out. The window halves after a loss and grows by one a round. One short flow of five is IPv6.
-Frames are cut to 128 bytes as `tcpdump -s 128` would, but for `full`. What they carry is as random as encrypted data, and
-checksums differ from packet to packet: such a capture compresses as real ones do, to half. tcpfit reads headers and
-options only.
+Frames are cut to 128 bytes as `tcpdump -s 128` would, but for `full`. What they carry is as random as encrypted data,
+and neither checksums nor times are regular: such a capture compresses as real ones do, to half. tcpfit reads headers
+and options only.
 """
 
 from __future__ import annotations
