@@ -16,10 +16,10 @@ use super::pipe::{fill, Blocks, HEADROOM};
 /// Longest block (RFC 8878, 3.1.1.2.4), and room behind it, which the library likes to have for copies in wide words.
 const BLOCK: usize = 128 << 10;
 const BEHIND: usize = 64;
-/// Shortest segment, and the longest window that has segments of its own: some of them are under way at a time. What looks
-/// back further goes through a stream of the library's.
+/// Shortest segment, and the longest window that has segments of its own, of zstd's levels up to 15: five of them are under
+/// way at a time, some 20 MiB. What looks back further goes through a stream of the library's.
 const LEAST: usize = 256 << 10;
-const LONGEST: u64 = 8 << 20;
+const LONGEST: u64 = 4 << 20;
 /// Windows up to 128 MiB: beyond that a small file could ask for any memory.
 const WINDOW_LOG: u32 = 27;
 /// Compressed bytes that are read at a time: many blocks, of which the last alone is cut.
@@ -372,7 +372,7 @@ mod tests {
             (300_000, 10),
             (3_000_000, 17),
             (9_000_000, 21),
-            (30_000_000, 23),
+            (18_000_000, 22),
         ] {
             let content = content(length, length as u64 + 1);
             let frame = compressed(&content, window_log, window_log % 2 == 0);
@@ -381,7 +381,7 @@ mod tests {
             all.extend(frame);
         }
         // one behind the other, windows growing, then one that is too long for segments, and others behind it
-        let long = compressed(&content(40_000_000, 5), 24, true);
+        let long = compressed(&content(20_000_000, 5), 23, true);
         all.extend([&long[..], &compressed(&content(70_000, 6), 12, true)].concat());
         let (ours, theirs) = (decoded(&all), streamed(&all));
         assert_eq!((None, theirs.0.len()), (ours.1.clone(), ours.0.len()));
