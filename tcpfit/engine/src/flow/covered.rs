@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+/// Ranges that are known by heart: beside timestamps an option has room for three blocks, of which one grows.
+const OTHERS: usize = 2;
+
 /// Ranges above the left edge that SACK blocks have covered.
 #[derive(Clone, Debug)]
 pub struct Covered {
@@ -10,8 +13,8 @@ pub struct Covered {
     /// The range that grew last, and where the one above it begins.
     growing: (u64, u64),
     above_growing: u64,
-    /// Another range, which the last block lay in that brought nothing new: it is reported again and again.
-    other: (u64, u64),
+    /// Other ranges, which the last blocks lay in that brought nothing new: they are reported again and again (RFC 2018, 4).
+    others: [(u64, u64); OTHERS],
     fresh: Vec<(u64, u64)>,
 }
 
@@ -21,7 +24,7 @@ impl Default for Covered {
             ranges: BTreeMap::new(),
             growing: Self::NONE,
             above_growing: 0,
-            other: Self::NONE,
+            others: [Self::NONE; OTHERS],
             fresh: Vec::new(),
         }
     }
@@ -45,7 +48,7 @@ impl Covered {
             self.growing.1 = to.max(right);
             return Some((to, to.max(right)));
         }
-        let repeats = self.other.0 <= left && right <= self.other.1;
+        let repeats = self.others.iter().any(|other| other.0 <= left && right <= other.1);
         repeats.then_some((right, right))
     }
 
@@ -57,7 +60,8 @@ impl Covered {
         if let Some(range) = self.ranges.range(..=left).next_back() {
             let (l, r) = self.current(range);
             if r >= right {
-                self.other = (l, r);
+                self.others.rotate_right(1);
+                self.others[0] = (l, r);
                 return &self.fresh;
             }
             if r >= left {
@@ -107,7 +111,7 @@ impl Covered {
     /// Forgets what lies above `nxt`.
     pub fn retract(&mut self, nxt: u64) {
         self.write_growing();
-        self.other = Self::NONE;
+        self.others = [Self::NONE; OTHERS];
         while let Some(mut last) = self.ranges.last_entry().filter(|last| *last.get() > nxt) {
             if *last.key() < nxt {
                 *last.get_mut() = nxt;
@@ -191,6 +195,19 @@ mod tests {
             assert!(expected.eq(above.filter(|&at| at >= una)));
         }
         assert!(grown > 1000, "{grown}");
+    }
+
+    #[test]
+    fn blocks_that_are_reported_again_are_known_by_heart() {
+        let mut covered = Covered::default();
+        for left in [10, 30, 50] {
+            covered.add(left, left + 10);
+        }
+        // the first ACK looks for them
+        assert_eq!((covered.grow(30, 40), covered.grow(10, 20)), (None, None));
+        assert_eq!((covered.add(30, 40).len(), covered.add(10, 20).len()), (0, 0));
+        let mut acks = (61..70).map(|right| [(50, right), (30, 40), (10, 20)].map(|(l, r)| covered.grow(l, r)));
+        assert!(acks.all(|blocks| blocks.iter().all(Option::is_some)));
     }
 
     #[test]
