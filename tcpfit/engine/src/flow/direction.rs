@@ -372,11 +372,19 @@ impl Flow {
         self.on_window(acknowledged, segment, sink);
     }
 
-    /// The window of an ACK up to `at`, unless a newer one has overtaken it (RFC 9293, 3.10.7.4).
+    /// The window of an ACK up to `at`. Most are open, as the one before was.
+    #[inline(always)]
     fn on_window(&mut self, at: u64, segment: &Segment, sink: &mut dyn Sink) {
         let closed = self.windows.get().is_some_and(ZeroWindows::is_closed);
-        let overtaken = at < self.sender.una.max(self.acks.newest());
-        if segment.window > 0 && !closed || overtaken {
+        if segment.window == 0 || closed {
+            self.on_closed_window(at, segment, sink);
+        }
+    }
+
+    /// A window that closes, stays closed or opens, unless a newer one has overtaken it (RFC 9293, 3.10.7.4).
+    #[inline(never)]
+    fn on_closed_window(&mut self, at: u64, segment: &Segment, sink: &mut dyn Sink) {
+        if at < self.sender.una.max(self.acks.newest()) {
             return;
         }
         let state = EventRow {
