@@ -43,6 +43,12 @@ impl Past {
         }
     }
 
+    /// Asks for where the hash is looked for.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.index.prefetch(hash);
+    }
+
     /// When the first can be forgotten.
     pub fn due_ns(&self) -> i64 {
         self.entries.front().map_or(i64::MAX, |first| first.due_ns)

@@ -268,6 +268,9 @@ impl Tracker {
     #[inline(never)]
     fn follow_other(&mut self, segment: &Segment, sink: &mut dyn Sink) {
         let hash = self.seed.of(segment);
+        if segment.has(flags::SYN) {
+            self.past.prefetch(hash);
+        }
         let found = self.look_up(hash, segment);
         let ordinary = found.filter(|_| !segment.has(flags::SYN));
         let Some((place, end)) = ordinary.or_else(|| self.find_or_open(hash, found, segment, sink)) else {
@@ -505,6 +508,11 @@ impl Tracker {
     /// each end.
     fn settle(&mut self, place: u32, sink: &mut dyn Sink) -> Option<(Hashes, [Option<u32>; 2])> {
         let listing = &self.places.listings[place as usize];
+        let hashes = self.seed.all(&listing.ends);
+        for hash in hashes.into_iter().flatten() {
+            self.index.prefetch(hash);
+            self.past.prefetch(hash);
+        }
         let kept = &mut self.places.kept[place as usize];
         let connection = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink)?;
         if listing.lingers {
@@ -513,7 +521,6 @@ impl Tracker {
         }
         connection.finish(listing, &mut self.numbers, sink);
         let isns = connection.isns();
-        let hashes = self.seed.all(&listing.ends);
         if let Kept::Live(connection) = self.places.free(place) {
             self.numbers.spare.give_connection(connection);
         }
