@@ -4,9 +4,13 @@ use std::io::{self, Read};
 
 use super::input::Source;
 use super::pipe::{Pipe, HEADROOM};
+use crate::prefetch::prefetch;
 
 /// As cheap as mmap on snapped captures and cheaper on full packets, where half of it costs 6 % more.
 const SIZE: usize = 1 << 20;
+
+/// Bytes of the next record that are asked for ahead: the headers of most.
+const NEXT: usize = 128;
 
 pub struct Block {
     source: Source,
@@ -88,6 +92,14 @@ impl Block {
         let n = n.min(self.end - self.start);
         self.start += n;
         at
+    }
+
+    /// Asks for the first bytes at hand.
+    #[inline]
+    pub fn prefetch(&self) {
+        if let Some(next) = self.at_hand().first_chunk::<NEXT>() {
+            prefetch(next);
+        }
     }
 
     /// Bytes of the last consumed record, by the place that `consume` gave.
