@@ -58,6 +58,7 @@ class Scenario:
     share: float = 1.0  # of the packets asked for
     command: bool = False  # the whole command is run too, not the engine alone
     packed: str | None = None  # the program that compresses it
+    path: Path | None = None  # of a capture that is not generated
 
 
 CAPTURES = {
@@ -136,7 +137,8 @@ TAIL = """
     .venv/bin/python benchmarks/engine.py
 
 `--packets N` and `--rounds N` change the size, `--markdown FILE` writes this page. The captures are made by
-`benchmarks/generate.py`, the same bytes every time, in a temporary directory.
+`benchmarks/generate.py`, the same bytes every time, in a temporary directory. `--capture FILE` measures on a
+capture of your own instead.
 """
 
 
@@ -168,17 +170,16 @@ class Tool:
 
 @dataclass(frozen=True)
 class Captures:
-    """The same capture whole, cut after the first packets, and without any."""
+    """The same capture whole, and without packets."""
 
     whole: Path
-    part: Path
     empty: Path
     packets: int
     content: str
 
     @property
     def scale(self) -> float:
-        """Packets of the whole for one of the part."""
+        """Packets of the whole for one of those that a slow program reads."""
         return self.packets / min(self.packets, SAMPLE)
 
 
@@ -197,7 +198,7 @@ def tools(scenario: Scenario, compiled: dict[str, Path]) -> list[Tool]:
         Tool("tcptrace -n", ("tcptrace", "-n")),
         Tool("tcptrace -l -n", ("tcptrace", "-l", "-n")),
         Tool("tcptrace -n -lr", ("tcptrace", "-n", "-lr")),
-        Tool("tshark -q -z conv,tcp", ("tshark", "-n", "-q", "-z", "conv,tcp", "-r"), sampled=True, slow=True),
+        Tool("tshark -q -z conv,tcp", ("tshark", "-nqz", "conv,tcp", "-c", str(SAMPLE), "-r"), sampled=True, slow=True),
     ]
 
 
@@ -208,7 +209,7 @@ def main() -> int:
         engine(arguments.engine)
         return 0
     try:
-        text = measure(arguments.packets, arguments.rounds, arguments.quick)
+        text = measure(arguments.packets, arguments.rounds, arguments.quick, arguments.capture)
     except subprocess.CalledProcessError as error:
         print(f"{Path(error.cmd[0]).name} failed with status {error.returncode}; nothing was written", file=sys.stderr)
         return 1
@@ -232,10 +233,14 @@ def parse() -> argparse.Namespace:
     parser = Parser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--packets", type=at_least(1000), default=1_000_000, help="of each capture (1000000)")
     parser.add_argument("--rounds", type=at_least(1), default=5, help="that count (5)")
+    parser.add_argument("--capture", type=capture, action="append", metavar="FILE", help="measure on it; repeatable")
     parser.add_argument("--quick", action="store_true", help="without the slow ones, the whole command and tshark")
     parser.add_argument("--markdown", type=page, metavar="FILE", help="write the page too")
     parser.add_argument("--engine", metavar="CAPTURE", help=argparse.SUPPRESS)
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.capture and arguments.markdown:
+        parser.error("--markdown writes the page on the captures that are generated, not on those of --capture")
+    return arguments
 
 
 def at_least(least: int) -> Callable[[str], int]:
@@ -249,6 +254,14 @@ def at_least(least: int) -> Callable[[str], int]:
     return number
 
 
+def capture(text: str) -> Path:
+    """A capture to measure on."""
+    path = Path(text)
+    if not path.is_file():
+        raise argparse.ArgumentTypeError(f"must be a file, got {text!r}")
+    return path
+
+
 def page(text: str) -> Path:
     """A file that can be written later, when everything has been measured."""
     path = Path(text)
@@ -260,6 +273,7 @@ def page(text: str) -> Path:
 def engine(path: str) -> None:
     """In a process of its own: what the engine's call costs and what it found, as JSON."""
     import tcpfit.engine
+    from tcpfit.exceptions import CaptureError
 
     def cpu_s() -> float:
         usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -268,7 +282,10 @@ def engine(path: str) -> None:
     # here once more: Python's start takes so long that the host may have taken it back
     touch_memory()
     before = cpu_s()
-    result = tcpfit.engine.analyze(path)
+    try:
+        result = tcpfit.engine.analyze(path)
+    except CaptureError as error:
+        raise SystemExit(str(error)) from None
     cost = cpu_s() - before
     flows = tcpfit.engine.frames(result)["flows"]
     found = {"packets": result.capture["packets"], "flows": flows.height}
@@ -278,13 +295,14 @@ def engine(path: str) -> None:
     print(json.dumps({"cpu_s": cost, "peak_kib": peak, "resent": flows["retransmitted_segments"].sum(), **found}))
 
 
-def measure(packets: int, rounds: int, quick: bool) -> str:
-    """Generate, run and print; gives the whole page."""
+def measure(packets: int, rounds: int, quick: bool, given: Sequence[Path] | None) -> str:
+    """Generate, run and print; gives the whole page. Captures that are given are read where they are."""
     sections = []
+    scenarios = CAPTURES if given is None else {str(path): scenario_of(path) for path in given}
     load = [os.getloadavg()[0]]
     with tempfile.TemporaryDirectory(prefix="tcpfit-benchmark-") as folder:
         compiled = yardsticks(Path(folder))
-        commands = {tool.command[0] for scenario in CAPTURES.values() for tool in tools(scenario, compiled)}
+        commands = {tool.command[0] for scenario in scenarios.values() for tool in tools(scenario, compiled)}
         missing = {command for command in commands if not shutil.which(command)}
         said = machine(sorted(Path(name).name for name in missing))
         if quick:
@@ -292,27 +310,31 @@ def measure(packets: int, rounds: int, quick: bool) -> str:
         if not compiled:
             said += "\nThe libpcap loops could not be compiled and are left out."
         print(said)
-        for title, scenario in CAPTURES.items():
+        for title, scenario in scenarios.items():
             if scenario.packed in missing:
                 continue
             captures = generated(Path(folder), scenario, max(int(packets * scenario.share), 1000))
-            checked = check(captures, "tcptrace" not in missing and not scenario.packed)
             installed = [tool for tool in tools(scenario, compiled) if tool.command[0] not in missing]
             installed = [tool for tool in installed if not (quick and tool.slow)]
+            if scenario.path:
+                installed = [tool for tool in installed if reads(tool, captures)]
+            checked = check(captures, any(tool.command[0] == "tcptrace" for tool in installed))
             for number in range(rounds + 1):
                 print(f"{title}: round {number} of {rounds}", file=sys.stderr)
                 for tool in installed:
                     if not tool.once:
                         tool.start_up.append(run(tool, captures.empty))
                         touch_memory()
-                        tool.runs.append(run(tool, captures.part if tool.sampled else captures.whole))
+                        tool.runs.append(run(tool, captures.whole))
             sections.append(
                 f"## {title}\n\n{captures.content}; {scenario.what}.\n{checked}\n\n{table(installed, captures)}\n"
             )
             print(f"\n{sections[-1]}", end="", flush=True)
-            captures.whole.unlink()  # the next one needs the room
-        sections.append(whole_command(Path(folder), rounds, quick))
-        print(f"\n{sections[-1]}", end="", flush=True)
+            if not scenario.path:
+                captures.whole.unlink()  # the next one needs the room
+        if given is None:
+            sections.append(whole_command(Path(folder), rounds, quick))
+            print(f"\n{sections[-1]}", end="", flush=True)
     load.append(os.getloadavg()[0])
     said += (
         f"\nThe load average was {load[0]:.1f} before the measurement and {load[1]:.1f} at its end, itself included."
@@ -368,8 +390,16 @@ def yardsticks(folder: Path) -> dict[str, Path]:
     return compiled
 
 
+def scenario_of(path: Path) -> Scenario:
+    """A capture that is not generated, whose first bytes say how it is compressed."""
+    with path.open("rb") as file:
+        head = file.read(4)
+    packed = "gzip" if head[:2] == b"\x1f\x8b" else "zstd" if head == b"\x28\xb5\x2f\xfd" else None
+    return Scenario("large", f"{path.stat().st_size / 1e6:,.1f} MB", command=True, packed=packed, path=path)
+
+
 def generated(folder: Path, scenario: Scenario, packets: int) -> Captures:
-    """The capture whole, in part and empty, made by a process of its own: this one stays small."""
+    """The capture whole and empty, made by a process of its own: this one stays small."""
 
     def generate(name: str, count: int) -> tuple[Path, str]:
         path = folder / name
@@ -385,10 +415,14 @@ def generated(folder: Path, scenario: Scenario, packets: int) -> Captures:
         reread(path)
         return path, content
 
-    whole, content = generate("whole.pcap", packets)
-    part, _ = generate("part.pcap", min(packets, SAMPLE))
     empty, _ = generate("empty.pcap", 0)
-    return Captures(whole, part, empty, packets, content)
+    if scenario.path:
+        found = json.loads(subprocess.check_output([*ENGINE_COMMAND, scenario.path]))
+        if not found["packets"]:
+            raise SystemExit(f"{scenario.path}: has no packets")
+        return Captures(scenario.path, empty, found["packets"], f"{found['packets']:,} packets")
+    whole, content = generate("whole.pcap", packets)
+    return Captures(whole, empty, packets, content)
 
 
 def reread(path: Path) -> None:
@@ -400,6 +434,16 @@ def reread(path: Path) -> None:
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         while file.read(1 << 20):
             pass
+
+
+def reads(tool: Tool, captures: Captures) -> bool:
+    """The program can read the capture; what cannot is said, and left out."""
+    try:
+        run(tool, captures.whole)
+    except subprocess.CalledProcessError as error:
+        print(f"{captures.whole}: {tool.name} cannot read it, it fails with status {error.returncode}")
+        return False
+    return True
 
 
 def check(captures: Captures, tcptrace: bool) -> str:
