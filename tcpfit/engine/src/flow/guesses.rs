@@ -7,6 +7,9 @@ use crate::flow::scoreboard::{segments, Scoreboard, Unit};
 use crate::flow::sender::{Sender, Sent};
 use crate::rows::Phase;
 
+/// Units below one segment that are looked at in any case: more are a sender's that sent bytes one by one.
+const FEW: usize = 1 << 10;
+
 impl Sender {
     /// Data the sender most likely sent again in a resend nobody saw: the lowest range that has not arrived and was not
     /// resent yet below `before` (SACK senders walk through the holes), otherwise the lowest one.
@@ -154,10 +157,14 @@ impl Sender {
         }
     }
 
-    /// Bytes from `left` to `right` of which no copy has been seen, as far as is remembered.
-    pub fn unseen_bytes(&self, left: u64, right: u64) -> u64 {
-        let units = &self.board.units;
-        let units = units.range(self.board.beyond(left)..units.len());
+    /// Bytes from `left` to `right` of which no copy has been seen, as far as is remembered, and as a search may look.
+    pub fn unseen_bytes(&mut self, left: u64, right: u64) -> u64 {
+        let (from, to) = (self.board.beyond(left), self.board.at_or_after(right));
+        let many = match to.saturating_sub(from) {
+            few @ ..FEW => few,
+            many => self.board.searchable(many),
+        };
+        let units = self.board.units.range(from..from + many);
         let known = units.take_while(|u| u.left < right).filter(|u| !self.board.seen(u));
         let known: u64 = known.map(|u| u.right().min(right) - u.left.max(left)).sum();
         known + right.saturating_sub(left.max(self.nxt))
