@@ -165,7 +165,7 @@ impl Sender {
             many => self.board.searchable(many),
         };
         let units = self.board.units.range(from..from + many);
-        let known = units.take_while(|u| u.left < right).filter(|u| !self.board.seen(u));
+        let known = units.filter(|u| !self.board.seen(u));
         let known: u64 = known.map(|u| u.right().min(right) - u.left.max(left)).sum();
         known + right.saturating_sub(left.max(self.nxt))
     }
