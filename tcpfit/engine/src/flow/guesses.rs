@@ -3,12 +3,9 @@
 
 use crate::events::cause::DUPTHRESH;
 use crate::flow::arrivals::Missing;
-use crate::flow::scoreboard::{segments, Scoreboard, Unit};
+use crate::flow::scoreboard::{segments, Scoreboard, Unit, EARNED};
 use crate::flow::sender::{Sender, Sent};
 use crate::rows::Phase;
-
-/// Units below one segment that are looked at in any case: more are a sender's that sent bytes one by one.
-const FEW: usize = 1 << 10;
 
 impl Sender {
     /// Data the sender most likely sent again in a resend nobody saw: the lowest range that has not arrived and was not
@@ -157,11 +154,12 @@ impl Sender {
         }
     }
 
-    /// Bytes from `left` to `right` of which no copy has been seen, as far as is remembered, and as a search may look.
+    /// Bytes from `left` to `right` of which no copy has been seen, as far as is remembered, and as a search may look: a
+    /// segment lies on more units than any may look at where a sender sent bytes one by one before.
     pub fn unseen_bytes(&mut self, left: u64, right: u64) -> u64 {
         let (from, to) = (self.board.beyond(left), self.board.at_or_after(right));
         let many = match to.saturating_sub(from) {
-            few @ ..FEW => few,
+            few @ ..EARNED => few,
             many => self.board.searchable(many),
         };
         let units = self.board.units.range(from..from + many);
@@ -195,5 +193,36 @@ impl Sender {
         self.covered = None;
         self.una = left;
         self.nxt = left;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flow::scoreboard::Transmission;
+    use crate::rows::{Reason, Vantage};
+
+    #[test]
+    fn a_segment_upon_thousands_of_others_is_looked_through_as_far_as_there_is_credit() {
+        let mut sender = Sender::new(0, 0, 1448, Vantage::Sender);
+        let unseen = Transmission {
+            time_ns: 0,
+            order: 0,
+            frame: 0,
+            tsval: 0,
+            flight: 0.0,
+            ip_id: 0,
+            cause: Reason::Unknown,
+            doubtful: false,
+        };
+        let bytes = (0..10_000).map(|left| Unit::new(left, left + 1, &unseen));
+        sender.board.units.extend(bytes);
+        sender.nxt = 10_000;
+        assert_eq!(10_005, sender.unseen_bytes(0, 10_005));
+        let mut known = (0..1000).map(|_| sender.unseen_bytes(0, 10_000));
+        assert!(known.any(|bytes| bytes == EARNED as u64));
+        // what usual segments lie on is looked at in any case
+        assert_eq!(vec![1000; 9], [0; 9].map(|_| sender.unseen_bytes(7, 1007)));
+        assert_eq!(EARNED as u64, sender.unseen_bytes(0, 10_000));
     }
 }

@@ -12,7 +12,7 @@ const NEAR: usize = 8;
 /// Units that a flow's searches may look at, or move, before they are held to what they earn.
 const CREDIT: usize = 1 << 22;
 /// Units that each search earns, and may look at in any case.
-const EARNED: usize = 1 << 10;
+pub const EARNED: usize = 1 << 10;
 /// To write down that a unit was sent again costs as much as to look at so many.
 const RESEND: usize = 16;
 /// Pieces of cut units at most; beyond, a unit stays whole.
