@@ -12,6 +12,7 @@ from test_scenarios import Reader
 
 from tcpfit.analysis import analyze
 
+SCENARIOS = Path(__file__).parent / "scenarios"
 PATH_S = 0.02
 WINDOW, SEGMENTS = 6, 24
 
@@ -73,3 +74,12 @@ def test_an_answer_that_is_a_little_sooner_is_still_the_resends(tmp_path: Path, 
         row = analyze(path).flows.row(0, named=True)
         found[row["lost_segments"], row["spurious_retransmissions"], row["reordered_segments"]] += 1
     assert {(1, 0, 0): 12} == found
+
+
+def test_a_sender_is_not_idle_while_the_path_stands_still(tmp_path):
+    scenario = Reader().read((SCENARIOS / "receiver-path-stood-still.trace").read_text())
+    path = tmp_path / "still.pcap"
+    path.write_bytes(pcap(scenario.packets))
+    rounds = analyze(path).rounds
+    assert 1.5 < (rounds["end_ns"][-1] - rounds["start_ns"][-2]) / 1e9
+    assert 0.03 > rounds["idle_s"].sum()

@@ -15,6 +15,7 @@
 //! come" is taken loosely. A resend that nobody could see (lost before the capture point, no usable IP identification)
 //! has no cause here.
 
+use crate::flow::ack_delay::Passage;
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Transmission, Unit};
 use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
@@ -76,6 +77,8 @@ pub struct Episodes {
     timer_s: f64,
     /// What runs shorter is no timer of this host.
     least_timer_s: f64,
+    /// How the segment that passes now came, as far as a path stood still.
+    passage: Passage,
     pub recoveries: u64,
     pub timeouts: u64,
     pub probes: u64,
@@ -93,6 +96,7 @@ impl Blank for Episodes {
         doublings: 0,
         timer_s: 0.0,
         least_timer_s: SHORTEST_TIMER_S,
+        passage: Passage::NONE,
         recoveries: 0,
         timeouts: 0,
         probes: 0,
@@ -152,10 +156,25 @@ impl Sender {
         unit.is_resent() && self.board.last(unit).order >= self.episodes.order
     }
 
+    /// What a path that stood still held was sent earlier than it passes.
+    pub fn passes(&mut self, passage: Passage) {
+        if passage.held_ns > 0 {
+            self.episodes.passage = passage;
+        } else if self.episodes.passage.held_ns > 0 {
+            self.episodes.passage = Passage::NONE;
+        }
+    }
+
     fn question(&mut self, sent: &Sent) -> Option<Question> {
         let range = self.board.touch(sent.left.max(self.una), sent.right);
         let unit = self.board.units.get(range.start).filter(|_| !range.is_empty())?;
-        let seconds = |from: i64| (sent.time_ns - from) as f64 / 1e9;
+        // what passed after it was sent was held as well, and sent before it
+        let Passage { held_ns, quiet_ns, .. } = self.episodes.passage;
+        let since_ns = |from: i64| match sent.time_ns - held_ns - from {
+            ..0 if held_ns > 0 => quiet_ns,
+            since_ns => since_ns,
+        };
+        let seconds = |from: i64| since_ns(from) as f64 / 1e9;
         let head = unit.left == self.una;
         let resent = self.board.resends(unit);
         let last = resent.last().copied().unwrap_or_else(|| unit.first());
@@ -177,7 +196,7 @@ impl Sender {
             silence_s: since_ack_s.min(since_sent_s),
             since_advance_s: seconds(self.last_advance_ns),
             timer_s: seconds(self.timer_start_ns()),
-            clocked: sent.time_ns - self.last_ack_ns <= self.clock_tolerance_ns(),
+            clocked: since_ns(self.last_ack_ns) <= self.clock_tolerance_ns(),
             last,
         })
     }

@@ -23,6 +23,9 @@ const EARLIER: usize = 32;
 const WAY_MARGIN_NS: i64 = 5_000_000;
 /// Without timestamps a resend may show a way longer by this share; more can be the timer's doing.
 const GROWTH: f64 = 1.15;
+/// What was under way so much longer than the segment before it was held by a path that stood still. No timer of a sender
+/// runs out sooner, but in data centres.
+const STALL_NS: i64 = 200_000_000;
 /// An ACK that no segment answers for this long beyond the way was lost.
 const LOST_ACK_NS: i64 = 1_000_000_000;
 
@@ -58,6 +61,25 @@ impl Told {
             longer_ns
         }
     }
+}
+
+/// How a segment came to the capture point, by the sender's timestamps; 0 where they do not tell.
+#[derive(Clone, Copy, Debug)]
+pub struct Passage {
+    /// How much longer it was under way than the one before it.
+    pub longer_ns: i64,
+    /// How much longer than those before the path stood still, if it did.
+    pub held_ns: i64,
+    /// Since the sender sent the one before it.
+    pub quiet_ns: i64,
+}
+
+impl Passage {
+    pub const NONE: Self = Self {
+        longer_ns: 0,
+        held_ns: 0,
+        quiet_ns: 0,
+    };
 }
 
 /// What passes the capture point from the sender.
@@ -119,6 +141,10 @@ pub struct AckDelay {
     /// The answer that told the way.
     told_by: Option<Stamped>,
     clock: StampClock,
+    /// How much longer the last segment was under way than those before the path stood still, and when the first came after
+    /// that. What was held comes within a round trip or two; then the path is a longer one.
+    held_ns: i64,
+    stalled_until_ns: i64,
 }
 
 impl Blank for AckDelay {
@@ -143,6 +169,8 @@ impl AckDelay {
         least_ns: 0,
         told_by: None,
         clock: StampClock::NEW,
+        held_ns: 0,
+        stalled_until_ns: 0,
     };
 
     /// The way as the handshake showed it; a clock that jumped shows none.
@@ -224,11 +252,27 @@ impl AckDelay {
         }
     }
 
-    /// Learns the sender's clock.
-    pub fn learn(&mut self, answer: &Answer) {
-        if let Some(stamped) = answer.stamped() {
-            self.clock.learn(stamped.tsval, stamped.time_ns);
-            self.told_by = self.told_by.or(Some(stamped));
+    /// Learns the sender's clock, and what it says of how the answer came.
+    pub fn learn(&mut self, answer: &Answer) -> Passage {
+        let Some(stamped) = answer.stamped() else {
+            return Passage::NONE;
+        };
+        let ahead_ns = self.clock.ahead_ns(stamped.tsval, stamped.time_ns);
+        let longer_ns = self.clock.fine_tick_ns().and(ahead_ns).unwrap_or(0);
+        self.clock.learn(stamped.tsval, stamped.time_ns);
+        self.told_by = self.told_by.or(Some(stamped));
+        // longer than the silence: something sent after it has overtaken it, so it was held alone
+        if longer_ns > STALL_NS && longer_ns <= answer.silence_ns {
+            self.stalled_until_ns = stamped.time_ns;
+            self.held_ns += longer_ns;
+        } else if self.held_ns > 0 {
+            let over = stamped.time_ns - self.stalled_until_ns > 2 * self.way_ns;
+            self.held_ns = if over { 0 } else { (self.held_ns + longer_ns).max(0) };
+        }
+        Passage {
+            longer_ns,
+            held_ns: self.held_ns,
+            quiet_ns: (answer.silence_ns - longer_ns).max(0),
         }
     }
 
@@ -241,7 +285,7 @@ impl AckDelay {
     pub fn next(&mut self, answer: &Answer) -> Option<Ack> {
         let front = self.queue.front()?;
         let due_ns = front.ack.time_ns + self.way_ns;
-        let overdue = answer.time_ns > due_ns + self.way_ns + LOST_ACK_NS;
+        let overdue = answer.time_ns - self.held_ns > due_ns + self.way_ns + LOST_ACK_NS;
         // a sender does not send again what it knows to be acknowledged
         let beyond = answer.resend() && front.ack.ack > answer.left;
         // several ACKs can have one timestamp: that of them which is echoed has come at least the shortest way; what made the
@@ -249,8 +293,11 @@ impl AckDelay {
         let went_ns = answer.time_ns - front.ack.time_ns;
         let echoed = !answer.asked && (answer.resend() || went_ns >= self.least_ns);
         let arrived = match (front.tsval, answer.tsecr) {
-            // an older echo: the ACK was still under way, or lost itself if that lasts
-            (Some(tsval), Some(echo)) => before(tsval, echo) || tsval == echo && !beyond && echoed || overdue,
+            // an older echo: the ACK was still under way, or lost itself if that lasts; what is sent again, and it acknowledges,
+            // shows that it had not come
+            (Some(tsval), Some(echo)) => {
+                before(tsval, echo) || tsval == echo && !beyond && echoed || overdue && !beyond
+            }
             // what a silence ended and it acknowledges was not sent again for it: the ACK was lost
             _ if beyond && answer.silence_ns > self.way_ns => overdue,
             _ => answer.time_ns >= due_ns + if beyond { WAY_MARGIN_NS } else { 0 },

@@ -417,11 +417,15 @@ impl Flow {
         if self.sender.way_unknown && segment.payload > 0 {
             self.sender.way_unknown = self.acks.way_ns == 0;
         }
-        self.acks.learn(&answer);
+        let passage = self.acks.learn(&answer);
+        self.sender.passes(passage);
         self.acks.on_resend(&answer);
         while let Some(ack) = self.acks.next(&answer) {
             self.sender.on_late_ack(&ack, sink);
             answer.nxt = self.sender.nxt;
+        }
+        if passage.held_ns > 0 && answer.data && !answer.resend() {
+            self.sender.was_not_idle(passage.longer_ns, segment.time_ns);
         }
         if answer.is_sure_resend() && answer.tsecr.is_none() {
             self.deliver_asking_acks(&answer, segment, sink);

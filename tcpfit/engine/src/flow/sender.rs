@@ -336,6 +336,14 @@ impl Sender {
         }
     }
 
+    /// New data that pass at `time_ns` were held so much longer than what passed before them: if nothing is outstanding,
+    /// they were on their way while the sender seemed to have nothing to send.
+    pub fn was_not_idle(&mut self, longer_ns: i64, time_ns: i64) {
+        if self.outstanding == 0 && self.clock_ns != 0 {
+            self.clock_ns = (self.clock_ns + longer_ns.max(0)).min(time_ns);
+        }
+    }
+
     /// Another segment would not fit into the advertised window (RFC 9293, 3.8.6.2.1: the usable window).
     fn window_is_full(&self) -> bool {
         self.window
