@@ -32,7 +32,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = (
-    "events/*.rs",
+    "events/**/*.rs",
     "quality/clock.rs",
     *(
         f"flow/{name}.rs"

@@ -1,0 +1,106 @@
+//! The end of a unit on the board, delivered or not: from here on it waits for the rest of the evidence.
+
+use super::waiting::Waiting;
+use super::Fates;
+use crate::flow::rtt::Floor;
+use crate::flow::scoreboard::History;
+use crate::flow::sender::Ack;
+use crate::flow::sequence::before;
+use crate::rows::Reason;
+
+/// What a delivery showed at once.
+pub struct Delivered {
+    /// Order of the transmission that delivered the unit.
+    pub order: Option<u64>,
+    /// The original had arrived although it was sent again.
+    pub original: bool,
+}
+
+impl Fates {
+    /// A unit that was resent or never seen is acknowledged. `filler_of_head` is the order of the transmission that
+    /// delivered the head of this ACK, if the receiver held this unit by then (`u64::MAX` if not).
+    pub fn on_delivered(
+        &mut self,
+        unit: History,
+        delivered_ns: i64,
+        head: bool,
+        filler_of_head: u64,
+        ack: &Ack,
+        floor: Floor,
+    ) -> Delivered {
+        let least_ns = floor.ns();
+        let (filler, reason) = filler_of(&unit, delivered_ns, head, filler_of_head, ack, least_ns);
+        let filled = unit.copies.get(filler).filter(|t| t.seen());
+        let delivered = Delivered {
+            order: filled.map(|t| t.order),
+            original: unit.is_resent() && filler == 0 && filled.is_some() && reason == Reason::Eifel,
+        };
+        for t in unit.copies.iter().skip(filler + 1).filter(|t| t.seen()) {
+            self.answers.expect(t.time_ns + least_ns, true);
+        }
+        self.waiting.push(Waiting {
+            dsacks: u32::from(unit.dsacks),
+            filler: filled.map(|_| filler),
+            since_ns: unit.last().time_ns.max(delivered_ns),
+            unit,
+            filler_reason: reason,
+            ack_frame: Some(ack.frame),
+            delivered_ns,
+            delivered: true,
+            head,
+            stretch: self.answers.stretch(),
+        });
+        delivered
+    }
+
+    /// The flow ended with the unit outstanding, of which there is more to say than that it was sent once.
+    pub fn on_undelivered(&mut self, unit: History) {
+        let last_ns = unit.last().time_ns;
+        self.waiting.push(Waiting {
+            delivered_ns: last_ns,
+            since_ns: last_ns,
+            unit,
+            filler: None,
+            filler_reason: Reason::Resent,
+            ack_frame: None,
+            dsacks: 0,
+            delivered: false,
+            head: false,
+            stretch: 0,
+        });
+    }
+}
+
+/// The transmission that delivered the unit, if one was seen: the last that nothing rules out; and what rules out the next.
+fn filler_of(
+    unit: &History,
+    delivered_ns: i64,
+    head: bool,
+    filler_of_head: u64,
+    ack: &Ack,
+    least_ns: i64,
+) -> (usize, Reason) {
+    let held = unit.sacked_ns == 0 && filler_of_head != u64::MAX;
+    let mut filler = 0;
+    for (k, t) in unit.copies.iter().enumerate() {
+        if !t.seen() {
+            continue;
+        }
+        // what fills a hole is echoed (RFC 7323, 4.3): data above it are not
+        let echo = ack
+            .tsecr
+            .filter(|_| t.tsval != 0 && k > 0 && head && unit.sacked_ns == 0);
+        if echo.is_some_and(|echo| before(echo, t.tsval)) {
+            return (filler, Reason::Eifel);
+        }
+        // a flow's least round trip so far may be longer than its path's
+        if k > 0 && delivered_ns - t.time_ns < least_ns && echo != Some(t.tsval) {
+            return (filler, Reason::TooEarly);
+        }
+        if k > 0 && held && t.order > filler_of_head {
+            return (filler, Reason::AckJump);
+        }
+        filler = k;
+    }
+    (filler, Reason::Resent)
+}

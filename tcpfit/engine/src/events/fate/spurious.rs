@@ -1,0 +1,144 @@
+//! Needless resends: what DSACKs and answered copies say of them, and the event of each.
+
+use super::waiting::Waiting;
+use super::{Fates, PIECES};
+use crate::flow::rtt::Floor;
+use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission};
+use crate::flow::sender::{Ack, Sent, LOOKED_AT};
+use crate::flow::sequence::offset;
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
+
+impl Fates {
+    /// The receiver reports that [left, right) arrived twice (RFC 2883, 4).
+    #[inline(never)]
+    pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, floor: Floor, board: &mut Scoreboard) {
+        self.dsack_seen = true;
+        // a resend of what had been acknowledged, if a round trip has passed since
+        let least_ns = floor.ns();
+        let answered =
+            |&(from, to, time_ns): &(u64, u64, i64)| from < right && left < to && ack.time_ns - time_ns >= least_ns;
+        if let Some(n) = self.unneeded.iter().position(answered) {
+            self.unneeded.remove(n);
+            return;
+        }
+        // where the path makes copies, the one that comes right behind a needed resend is such a copy
+        let path_copies = self.answers.path_makes_copies();
+        let behind = |last: &Transmission, delivered_ns: i64| {
+            path_copies && ack.time_ns - delivered_ns < least_ns / 4 && delivered_ns - last.time_ns >= least_ns
+        };
+        let covers = |unit: &History| unit.left < right && left < unit.right;
+        let mut resent = false;
+        for w in self.waiting.iter_mut().filter(|w| covers(&w.unit)) {
+            resent = true;
+            if !behind(w.unit.last(), w.delivered_ns) {
+                w.dsacks += 1;
+                w.ack_frame = Some(ack.frame);
+            }
+        }
+        board.cut(left, right);
+        board.resent(left, right, LOOKED_AT, |unit, last| {
+            resent = true;
+            if unit.sacked_ns == 0 || !behind(last, unit.sacked_ns) {
+                unit.dsacks = unit.dsacks.saturating_add(1);
+            }
+        });
+        if !resent {
+            self.answers.on_path_copy();
+        }
+    }
+
+    pub fn has_seen_dsack(&self) -> bool {
+        self.dsack_seen
+    }
+
+    /// A stretch of resends is over; `needless` duplicate ACKs answered copies of data that had arrived. Resends judged
+    /// needed beyond what that leaves were not. Which ones, nothing shows: the earliest are taken, at low confidence. Where
+    /// the path makes copies, as many of these may have been answered as it makes of `order` transmissions, less those before
+    /// the stretch: then there may be so many losses less.
+    pub fn close_stretch(&mut self, needless: u32, smss: u32, order: u64) {
+        let stretch = self.answers.close(order);
+        let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
+        let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
+        let mut left = i64::from(needless) + i64::from(stretch.answered);
+        // they are the last that were delivered
+        let first = self.waiting.place_of(stretch.number);
+        for w in self.waiting.iter_mut_from(first).filter(mine) {
+            let beyond = w.filler.map_or(0, |f| w.unit.copies.len() - 1 - f);
+            left -= (beyond as u32 * size(w)) as i64;
+        }
+        let mut unproven = 0;
+        // what was acknowledged together with data below it may have been there before; the lowest filled the hole
+        for head in [false, true] {
+            for w in self
+                .waiting
+                .iter_mut_from(first)
+                .filter(mine)
+                .filter(|w| w.head == head)
+            {
+                while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
+                    left -= i64::from(size(w));
+                    if left < stretch.path_copies {
+                        unproven += u64::from(size(w));
+                        break;
+                    }
+                    w.filler = Some(filler - 1);
+                    w.filler_reason = Reason::AckJump;
+                }
+            }
+        }
+        self.unproven += unproven;
+    }
+
+    /// Data that the sender knew to be acknowledged were sent again.
+    pub fn unneeded(&mut self, sent: &Sent, smss: u32, least_ns: i64, sink: &mut dyn Sink) {
+        if self.unneeded.len() >= PIECES {
+            self.unneeded.pop_front();
+        }
+        self.unneeded.push_back((sent.left, sent.right, sent.time_ns));
+        self.answers.expect(sent.time_ns + least_ns, false);
+        let count = segments(sent.right - sent.left, smss);
+        self.spurious += u64::from(count);
+        let (frame, left, right) = ((sent.frame != 0).then_some(sent.frame), sent.left, sent.right);
+        self.spurious_event(
+            sent.time_ns,
+            left,
+            right,
+            frame,
+            None,
+            count,
+            Reason::Unneeded,
+            0.9,
+            sink,
+        );
+    }
+
+    #[allow(clippy::too_many_arguments)] // one event, spelled out
+    pub(super) fn spurious_event(
+        &self,
+        time_ns: i64,
+        left: u64,
+        right: u64,
+        frame: Option<u64>,
+        cause_frame: Option<u64>,
+        count: u32,
+        reason: Reason,
+        confidence: f64,
+        sink: &mut dyn Sink,
+    ) {
+        sink.event(EventRow {
+            flow: self.flow,
+            time_ns,
+            kind: Kind::Spurious,
+            reason,
+            left: offset(left),
+            right: offset(right),
+            frame: frame.into(),
+            cause_frame: cause_frame.into(),
+            segments: count,
+            flight: 0.0,
+            phase: Phase::Open,
+            confidence,
+            ..EventRow::NONE
+        });
+    }
+}

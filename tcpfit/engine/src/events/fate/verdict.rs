@@ -1,0 +1,283 @@
+//! The verdict on a unit whose evidence is in: each transmission that did not arrive is lost, each arrival beyond the
+//! first was needless.
+
+use super::waiting::Waiting;
+use super::{Context, Fates, Original};
+use crate::events::loss_event::Loss;
+use crate::flow::scoreboard::{segments, History, Transmission, KEPT};
+use crate::rows::{Reason, Sink, Vantage};
+
+/// Confidence of a fate that the capture shows.
+const SURE: f64 = 0.95;
+/// Confidence of a loss that only the sender's own resends say.
+const GIVEN_UP: f64 = 0.6;
+/// Confidence of a loss that may as well have been a late arrival.
+const DOUBTFUL: f64 = 0.5;
+/// Without ACKs a resend alone says so.
+const UNPROVEN: f64 = 0.5;
+
+/// What became of the transmissions of a unit.
+struct Verdict<'a> {
+    waiting: &'a Waiting,
+    /// Of each transmission, whether it was lost.
+    lost: [bool; KEPT],
+    confidence: f64,
+    /// What says which transmission delivered the unit.
+    filler_reason: Reason,
+    doubtful: bool,
+}
+
+impl<'a> Verdict<'a> {
+    fn of(waiting: &'a Waiting, context: &Context, dsack_seen: bool) -> Self {
+        let unit = &waiting.unit;
+        let (filler, filler_reason) = waiting.filled_by(context.least_s);
+        let mut verdict = Self {
+            waiting,
+            lost: [false; KEPT],
+            confidence: SURE,
+            filler_reason,
+            doubtful: is_doubtful(unit),
+        };
+        if context.vantage == Vantage::Receiver || unit.copies.iter().any(|t| !t.seen()) {
+            verdict.lose_unseen();
+        }
+        if context.vantage == Vantage::Receiver {
+            return verdict;
+        }
+        if waiting.dsacks > 0 || unit.discarded || (dsack_seen && waiting.delivered && context.sack) {
+            verdict.lose_unreported(filler);
+        } else if let Some(filler) = filler {
+            verdict.lose_first(filler);
+            verdict.confidence = if filler_reason == Reason::AckJump { 0.7 } else { 0.9 };
+        } else {
+            // never acknowledged: all but the last were given up by the sender
+            verdict.lose_first(unit.copies.len() - 1);
+            verdict.confidence = GIVEN_UP;
+        }
+        verdict
+    }
+
+    /// What did not pass the capture point was lost before it.
+    fn lose_unseen(&mut self) {
+        for (lost, t) in self.lost.iter_mut().zip(&self.waiting.unit.copies) {
+            *lost = !t.seen();
+        }
+    }
+
+    /// Each DSACK is one arrival beyond the first; the rest of the copies did not arrive.
+    fn lose_unreported(&mut self, filler: Option<usize>) {
+        let unit = &self.waiting.unit;
+        let seen = unit.copies.iter().filter(|t| t.seen()).count();
+        let arrived = 1 + self.waiting.dsacks as usize + usize::from(unit.discarded);
+        let by_time = filler.unwrap_or(usize::MAX);
+        let mut to_lose = seen.saturating_sub(arrived).min(by_time);
+        for (k, t) in unit.copies.iter().enumerate() {
+            if t.seen() && to_lose > 0 {
+                self.lost[k] = true;
+                to_lose -= 1;
+            }
+        }
+    }
+
+    fn lose_first(&mut self, count: usize) {
+        for lost in self.lost.iter_mut().take(count) {
+            *lost = true;
+        }
+    }
+
+    fn arrived(&self, k: usize) -> bool {
+        self.waiting.unit.copies[k].seen() && !self.lost[k]
+    }
+
+    fn next(&self, k: usize) -> Option<&Transmission> {
+        self.waiting.unit.copies.get(k + 1)
+    }
+
+    /// That the transmission `k` was lost, only a resend says.
+    fn is_unproven(&self, k: usize, context: &Context) -> bool {
+        // a hole alone could have been filled late, where nothing tells the order of sending
+        let ordered = self.next(k).is_some_and(|n| n.tsval != 0 || n.ip_id != 0);
+        context.one_way && (self.waiting.unit.copies[k].seen() || !ordered)
+    }
+
+    /// The loss of the transmission `k`, as far as it was not counted before.
+    fn loss(&self, k: usize, count: u32, unproven: bool, context: &Context) -> Loss {
+        let unit = &self.waiting.unit;
+        let (t, next) = (&unit.copies[k], self.next(k));
+        Loss {
+            time_ns: t.time_ns,
+            order: t.order,
+            left: unit.left,
+            right: unit.right,
+            frame: (t.frame != 0).then_some(t.frame),
+            cause_frame: next.map(|n| n.frame).filter(|&f| f != 0).or(self.waiting.ack_frame),
+            segments: count,
+            flight: f64::from(t.flight),
+            rtt_s: context.srtt_s,
+            reason: match (t.seen(), k, next) {
+                (true, _, _) => Reason::Resent,
+                (false, 0, Some(_)) => Reason::Hole,
+                (false, 0, None) => Reason::NeverArrived,
+                (false, _, _) => Reason::IpIdGap,
+            },
+            confidence: match (unproven, self.doubtful && k == 0) {
+                (true, _) => UNPROVEN,
+                (false, true) => DOUBTFUL,
+                (false, false) => self.confidence,
+            },
+            by_timeout: next.is_some_and(|n| n.cause == Reason::Rto),
+        }
+    }
+
+    /// What says that transmissions were needless.
+    fn spurious_reason(&self, vantage: Vantage) -> Reason {
+        match (self.waiting.dsacks > 0, vantage) {
+            (true, _) => Reason::Dsack,
+            (_, Vantage::Receiver) => Reason::SeenTwice,
+            _ if self.waiting.unit.discarded => Reason::Discarded,
+            _ => self.filler_reason,
+        }
+    }
+}
+
+/// A late first copy, and then its resend, look the same as a loss and two resends.
+fn is_doubtful(unit: &History) -> bool {
+    let mut arrived = unit.copies.iter().filter(|t| t.seen());
+    !unit.first().seen() && arrived.next().is_some_and(|t| t.doubtful) && arrived.next().is_some()
+}
+
+impl Fates {
+    pub(super) fn verdict(&mut self, waiting: &Waiting, context: &Context, sink: &mut dyn Sink) {
+        let unit = &waiting.unit;
+        let count = segments(unit.right - unit.left, context.smss);
+        if waiting.delivered && !unit.seen() {
+            // acknowledged although no copy passed: it did, and the capture missed it
+            self.missing += u64::from(count);
+            return;
+        }
+        let verdict = Verdict::of(waiting, context, self.dsack_seen);
+        self.doubtful += if verdict.doubtful { u64::from(count) } else { 0 };
+        self.count_lost(&verdict, context);
+        let original_arrived = self.count_needless(&verdict, context, sink);
+        if context.vantage == Vantage::Sender && unit.is_resent() {
+            self.originals.push(Original {
+                order: unit.first().order,
+                left: unit.left,
+                arrived: original_arrived,
+                ack_frame: waiting.ack_frame,
+                confidence: verdict.confidence,
+            });
+        }
+    }
+
+    /// Every transmission that did not arrive is a loss of its own.
+    fn count_lost(&mut self, verdict: &Verdict, context: &Context) {
+        let unit = &verdict.waiting.unit;
+        for (k, t) in unit.copies.iter().enumerate().filter(|&(k, _)| verdict.lost[k]) {
+            let count = self.pieces.count(t.order, true, unit.right - unit.left, context.smss);
+            if count == 0 {
+                continue;
+            }
+            let unproven = verdict.is_unproven(k, context);
+            if unproven {
+                self.unproven += u64::from(count);
+            }
+            self.ledger.push(verdict.loss(k, count, unproven, context));
+            if !t.seen() {
+                self.lost_upstream += u64::from(count);
+            }
+        }
+    }
+
+    /// Every arrival beyond the first is spurious, the last ones first. What shows that the original arrived, if it did.
+    fn count_needless(&mut self, verdict: &Verdict, context: &Context, sink: &mut dyn Sink) -> Option<Reason> {
+        let unit = &verdict.waiting.unit;
+        let copies = &unit.copies;
+        let arrived = (0..copies.len()).filter(|&k| verdict.arrived(k)).count();
+        let mut beyond_first = arrived.saturating_sub(1);
+        let mut original_arrived = None;
+        for (k, t) in copies.iter().enumerate().rev() {
+            if beyond_first == 0 || k == 0 {
+                break;
+            }
+            if verdict.arrived(k) {
+                beyond_first -= 1;
+                let count = self.pieces.count(t.order, false, unit.right - unit.left, context.smss);
+                if count == 0 {
+                    continue;
+                }
+                self.spurious += u64::from(count);
+                let reason = verdict.spurious_reason(context.vantage);
+                original_arrived = (!verdict.lost[0]).then_some(reason);
+                self.spurious_event(
+                    t.time_ns,
+                    unit.left,
+                    unit.right,
+                    (t.frame != 0).then_some(t.frame),
+                    verdict.waiting.ack_frame,
+                    count,
+                    reason,
+                    verdict.confidence,
+                    sink,
+                );
+            }
+        }
+        original_arrived
+    }
+
+    /// A resend of which no more is kept. At the receiver what was seen has arrived; elsewhere a segment that had to be
+    /// sent so often again was lost.
+    pub fn give_up(
+        &mut self,
+        (left, right): (u64, u64),
+        old: &Transmission,
+        next: &Transmission,
+        context: &Context,
+        sink: &mut dyn Sink,
+    ) {
+        let arrived = old.seen() && context.vantage == Vantage::Receiver;
+        let count = self.pieces.count(old.order, !arrived, right - left, context.smss);
+        if count == 0 {
+            return;
+        }
+        let frame = (old.frame != 0).then_some(old.frame);
+        if arrived {
+            self.spurious += u64::from(count);
+            self.spurious_event(
+                old.time_ns,
+                left,
+                right,
+                frame,
+                None,
+                count,
+                Reason::SeenTwice,
+                SURE,
+                sink,
+            );
+            return;
+        }
+        if !old.seen() {
+            self.lost_upstream += u64::from(count);
+        }
+        let unproven = context.one_way && (old.seen() || next.tsval == 0 && next.ip_id == 0);
+        self.unproven += if unproven { u64::from(count) } else { 0 };
+        self.ledger.push(Loss {
+            time_ns: old.time_ns,
+            order: old.order,
+            left,
+            right,
+            frame,
+            cause_frame: (next.frame != 0).then_some(next.frame),
+            segments: count,
+            flight: f64::from(old.flight),
+            rtt_s: context.srtt_s,
+            reason: if old.seen() { Reason::Resent } else { Reason::IpIdGap },
+            confidence: match (unproven, context.vantage) {
+                (true, _) => UNPROVEN,
+                (false, Vantage::Receiver) => SURE,
+                (false, _) => GIVEN_UP,
+            },
+            by_timeout: next.cause == Reason::Rto,
+        });
+    }
+}

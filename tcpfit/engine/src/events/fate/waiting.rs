@@ -1,0 +1,142 @@
+//! What waits until the evidence is in: units in the order in which they left the board.
+
+use super::Context;
+use crate::flow::scoreboard::History;
+use crate::rows::{Reason, Vantage};
+use std::collections::vec_deque::{IterMut, VecDeque};
+
+/// Round trips to wait at the sender, after the last resend: without SACK for the answers to needless copies, with it for
+/// the DSACK that a late original brings.
+const WAIT_ANSWER: f64 = 2.0;
+const WAIT_DSACK: f64 = 8.0;
+/// How long a path holds a packet back at most for it still to be known when it comes.
+const WAIT_LATE_NS: i64 = 1_000_000_000;
+/// Times in seconds and in nanoseconds are the same to within this.
+const ROUNDING_NS: i64 = 1_000;
+/// Units that wait at most; beyond, the oldest is settled with what is known.
+const WAITING: usize = 8192;
+
+/// A delivered (or abandoned) unit that waits for the rest of the evidence.
+#[derive(Clone, Debug)]
+pub(super) struct Waiting {
+    pub(super) unit: History,
+    /// Index of the transmission that delivered it, if known.
+    pub(super) filler: Option<usize>,
+    pub(super) filler_reason: Reason,
+    pub(super) ack_frame: Option<u64>,
+    pub(super) delivered_ns: i64,
+    /// When it was last sent, or delivered: what more there is to know of it comes after that.
+    pub(super) since_ns: i64,
+    pub(super) dsacks: u32,
+    pub(super) delivered: bool,
+    /// It was the lowest that its ACK covered.
+    pub(super) head: bool,
+    /// Stretch of resends it belongs to; it waits until that is over.
+    pub(super) stretch: u32,
+}
+
+impl Waiting {
+    /// The transmission that delivered it, and what says so. An answer that was too early for a resend when it came was not
+    /// if a round trip since was as short.
+    pub(super) fn filled_by(&self, least_s: f64) -> (Option<usize>, Reason) {
+        let (Some(mut filler), Reason::TooEarly) = (self.filler, self.filler_reason) else {
+            return (self.filler, self.filler_reason);
+        };
+        let least_ns = (least_s * 1e9) as i64;
+        for (k, t) in self.unit.copies.iter().enumerate().skip(filler + 1) {
+            if t.seen() && self.delivered_ns - t.time_ns + ROUNDING_NS < least_ns {
+                return (Some(filler), Reason::TooEarly);
+            }
+            filler = if t.seen() { k } else { filler };
+        }
+        (Some(filler), Reason::Resent)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Queue {
+    units: VecDeque<Waiting>,
+    /// Of the units that wait: how many came before it, and when it was first sent; only those that no later one undercuts.
+    oldest: VecDeque<(u64, i64)>,
+    /// Units that no longer wait.
+    decided: u64,
+}
+
+impl Queue {
+    pub(super) const fn new() -> Self {
+        Self {
+            units: VecDeque::new(),
+            oldest: VecDeque::new(),
+            decided: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        let first_ns = waiting.unit.first().time_ns;
+        while self.oldest.back().is_some_and(|&(_, time_ns)| time_ns >= first_ns) {
+            self.oldest.pop_back();
+        }
+        self.oldest
+            .push_back((self.decided + self.units.len() as u64, first_ns));
+        self.units.push_back(waiting);
+    }
+
+    /// The unit that has waited longest.
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        let waiting = self.units.pop_front()?;
+        if self.oldest.front().is_some_and(|&(n, _)| n == self.decided) {
+            self.oldest.pop_front();
+        }
+        self.decided += 1;
+        Some(waiting)
+    }
+
+    /// The same, to look at.
+    #[inline]
+    pub(super) fn front(&self) -> Option<&Waiting> {
+        self.units.front()
+    }
+
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.units.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn overflows(&self) -> bool {
+        self.units.len() > WAITING
+    }
+
+    /// When the first transmission of all that wait was sent.
+    #[inline]
+    pub(super) fn oldest_ns(&self) -> Option<i64> {
+        self.oldest.front().map(|&(_, time_ns)| time_ns)
+    }
+
+    pub(super) fn iter_mut(&mut self) -> IterMut<'_, Waiting> {
+        self.units.iter_mut()
+    }
+
+    pub(super) fn iter_mut_from(&mut self, place: usize) -> IterMut<'_, Waiting> {
+        self.units.range_mut(place..)
+    }
+
+    /// The place from which on all that were delivered are of this stretch.
+    pub(super) fn place_of(&self, stretch: u32) -> usize {
+        let before = |w: &Waiting| w.delivered && w.stretch != stretch;
+        self.units.iter().rposition(before).map_or(0, |n| n + 1)
+    }
+}
+
+impl Context {
+    /// How long a unit waits.
+    #[inline]
+    pub(super) fn wait_ns(&self) -> i64 {
+        let round_trips_ns = |count: f64| (self.srtt_s * count * 1e9) as i64;
+        match (self.vantage, self.sack) {
+            (Vantage::Sender, false) => round_trips_ns(WAIT_ANSWER),
+            (Vantage::Sender, true) => round_trips_ns(WAIT_DSACK).min(WAIT_LATE_NS.max(round_trips_ns(WAIT_ANSWER))),
+            _ => WAIT_LATE_NS.max(round_trips_ns(4.0)),
+        }
+    }
+}
