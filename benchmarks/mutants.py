@@ -37,8 +37,8 @@ RULES = (
     *(
         f"flow/{name}.rs"
         for name in (
-            "ack_delay ack_trail arrivals direction guesses ip_id rounds rtt scoreboard sender sequence stamp_clock"
-            " vantage window_scale"
+            "ack_delay ack_trail arrivals arrivals/gaps arrivals/late direction guesses ip_id rounds rtt scoreboard"
+            " sender sequence stamp_clock vantage window_scale"
         ).split()
     ),
 )

@@ -1,0 +1,293 @@
+//! Which transmissions are missing in what passed, and where they were sent: identifications that were skipped and holes
+//! in the data show them, and a silence shows that the retransmission timer or a probe had to send again.
+
+use super::{Arrivals, Passing};
+use crate::events::cause::SHORTEST_TIMER_S;
+use crate::flow::scoreboard::segments;
+use crate::flow::sender::{Sender, Sent};
+use crate::rows::Sink;
+
+/// Missing transmissions remembered; older ones are lost for good.
+const REMEMBERED: usize = 4096;
+/// Round trips that a silence lasts at least where the timer ends it.
+const TIMER_ROUND_TRIPS: f64 = 1.2;
+/// Round trips of silence before a tail loss probe (RFC 8985, 7.2: two; the smoothed one may be high).
+const PROBE_ROUND_TRIPS: f64 = 1.8;
+/// A hole without identifications longer than this is not filled with guesses (the capture started or stopped there).
+const LARGEST_GAP: u32 = 1000;
+/// Missing transmissions for each packet that passes: no sender goes on where fewer come through. More are not seen for
+/// another reason, a capture of every n-th packet for one.
+const MOST_MISSING: u64 = 8;
+
+/// A transmission that was made and has not come by.
+#[derive(Clone, Copy, Debug)]
+pub struct Missing {
+    /// Its IP identification (unwrapped), where known.
+    pub index: Option<i64>,
+    pub order: u64,
+    pub left: u64,
+    /// It carried data that had been sent before.
+    pub again: bool,
+    /// When its absence showed, the frame that showed it, and arrivals until then.
+    pub time_ns: i64,
+    /// When the hole that it belongs to was sent, as far as was guessed.
+    pub hole_ns: i64,
+    pub frame: u64,
+    pub arrivals: u64,
+}
+
+/// A silence before a segment.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    start_ns: i64,
+    /// When the timer was last started.
+    timer_ns: i64,
+    /// Long enough for the retransmission timer.
+    timer: bool,
+    /// Expiries before the one that sent the segment.
+    lost_expiries: usize,
+}
+
+impl Arrivals {
+    /// Identifications skipped and not yet explained by data.
+    #[inline]
+    pub(super) fn skipped(&self) -> usize {
+        self.uncommon.as_ref().map_or(0, |uncommon| uncommon.skipped.len())
+    }
+
+    pub(super) fn forget_skipped(&mut self) {
+        if let Some(uncommon) = &mut self.uncommon {
+            uncommon.skipped.clear();
+        }
+    }
+
+    /// The number of the next transmission that is missing, if one is.
+    fn next_skipped(&mut self) -> Option<i64> {
+        self.uncommon.as_mut()?.skipped.pop_front()
+    }
+
+    #[inline]
+    pub(super) fn skip(&mut self, index: i64, missing: u32) {
+        if missing > 0 && self.believes(missing) {
+            let skipped = &mut self.uncommon().skipped;
+            skipped.extend(index - i64::from(missing)..index);
+            while skipped.len() > REMEMBERED {
+                skipped.pop_front();
+            }
+        }
+    }
+
+    /// Puts the transmissions that are missing before `passing` into their place: lost resends, the new data of the hole
+    /// up to it, and after a silence the tail that the timer or a probe sends again.
+    pub(super) fn fill_gap(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        let hole = passing.left - sender.nxt;
+        let new = segments(hole, sender.smss);
+        if !self.believes(new) {
+            // the capture has a gap, or began in the middle: go on from here
+            self.forget_skipped();
+            sender.skip_to(passing.left);
+            return;
+        }
+        if new > 0 {
+            // resends that are due can have been lost with it
+            let surplus = self.id.unexplained() > new;
+            let due = if surplus { sender.passed_over(passing.left) } else { 0 };
+            self.id.explain(new, new + due);
+        }
+        self.take_back(new, sender);
+        let spare = self.skipped().saturating_sub(new as usize);
+        let silence = self.silence(passing, sender);
+        let enough = |s: &Silence| spare > s.lost_expiries;
+        let tail = spare > 0 && !self.two_way && (new == 0 || sender.sack) && silence.as_ref().is_some_and(enough);
+        if !tail && new > 0 && !self.two_way && sender.likely_resend(passing.left).is_none() {
+            // nothing could have been sent again: as many segments are missing as numbers, whatever their sizes
+            let pieces = (self.skipped() as u64).clamp(u64::from(new), hole);
+            let size = hole.div_ceil(pieces);
+            for _ in 0..pieces {
+                let right = passing.left.min(sender.nxt + size);
+                if right > sender.nxt {
+                    self.missing_data(1, right, passing.time_ns, passing, sender);
+                }
+            }
+            self.forget_skipped();
+            return;
+        }
+        if !tail {
+            self.lost_resends(spare, passing, sender, sink);
+        }
+        let sent_ns = if tail { sender.last_sent_ns } else { passing.time_ns };
+        self.missing_data(new, passing.left, sent_ns, passing, sender);
+        if let Some(silence) = silence.filter(|_| tail) {
+            // what passes now is itself sent again: its first copy was lost with the tail
+            let expiries = silence.lost_expiries.min(spare - 1);
+            self.missing_data(1, passing.right, sent_ns, passing, sender);
+            let smss = u64::from(sender.smss);
+            for _ in 1..spare - expiries {
+                self.missing_data(1, sender.nxt + smss, sent_ns, passing, sender);
+            }
+            self.expiries(expiries, &silence, passing, sender, sink);
+        }
+    }
+
+    /// More new data are missing than identifications were skipped since the last resend passed. What was skipped before
+    /// that and after the newest data seen was new data then, not resends that were lost.
+    fn take_back(&mut self, new: u32, sender: &mut Sender) {
+        let (Some(uncommon), Some(newest)) = (&mut self.uncommon, sender.newest_order()) else {
+            return;
+        };
+        let mut n = uncommon.missing.len();
+        while n > 0 && uncommon.skipped.len() < new as usize && uncommon.missing[n - 1].order > newest {
+            n -= 1;
+            let Missing {
+                index,
+                order,
+                left,
+                again,
+                ..
+            } = uncommon.missing[n];
+            if let (Some(index), true) = (index, again) {
+                uncommon.missing.remove(n);
+                uncommon.skipped.push_front(index);
+                sender.forget(order, left);
+            }
+        }
+        let lacking = u64::from(new).saturating_sub(uncommon.skipped.len() as u64);
+        uncommon.counts.unplaced = uncommon.counts.unplaced.saturating_sub(lacking);
+    }
+
+    /// A resend passes and identifications are missing before it: earlier expiries of the timer, the tail that was lost
+    /// before the timer ran out, or resends of the same recovery.
+    pub(super) fn lost_below(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        let spare = self.skipped();
+        if spare == 0 {
+            return;
+        }
+        let Some(silence) = self.silence(passing, sender).filter(|s| !self.two_way && s.timer) else {
+            if self.two_way || !sender.opens_recovery(passing.left) {
+                let due = sender.passed_over(passing.left);
+                self.id.explain(due, due);
+                self.lost_resends(spare, passing, sender, sink);
+                return;
+            }
+            // nothing was sent again before the first resend: new data, as duplicate ACKs let go (RFC 3042)
+            for _ in 0..spare {
+                let right = sender.nxt + u64::from(sender.smss);
+                self.missing_data(1, right, passing.time_ns, passing, sender);
+            }
+            return;
+        };
+        let (asked, below) = sender.asked_for(passing.left);
+        let expiries = silence.lost_expiries.min(spare);
+        let asked = asked.min(spare - expiries);
+        for _ in 0..asked {
+            // a fast retransmit that was lost is why the timer had to run out
+            self.lost_resend(below, silence.start_ns, passing, sender, sink);
+        }
+        let (sent_ns, smss) = (sender.last_sent_ns, u64::from(sender.smss));
+        for _ in 0..spare - expiries - asked {
+            self.missing_data(1, sender.nxt + smss, sent_ns, passing, sender);
+        }
+        self.expiries(expiries, &silence, passing, sender, sink);
+    }
+
+    /// `count` new segments up to `right` that never passed.
+    fn missing_data(&mut self, count: u32, right: u64, time_ns: i64, passing: &Passing, sender: &mut Sender) {
+        let smss = u64::from(sender.smss);
+        for k in 0..count {
+            let left = sender.nxt;
+            let right = if k + 1 == count { right } else { left + smss };
+            let index = self.next_skipped();
+            self.remember(index, left, time_ns, passing, sender);
+            sender.send_new(&Sent::unseen(left, right, time_ns));
+        }
+    }
+
+    /// Resends of the timer that were lost too, at the times at which a timer that doubles ran out.
+    fn expiries(
+        &mut self,
+        count: usize,
+        silence: &Silence,
+        passing: &Passing,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) {
+        let Some((left, right)) = sender.head() else { return };
+        let length_ns = passing.time_ns - silence.timer_ns;
+        let first_ns = length_ns as f64 / (2f64.powi(count as i32 + 1) - 1.0);
+        for k in 1..=count {
+            let time_ns = silence.timer_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
+            let index = self.next_skipped();
+            self.remember(index, left, time_ns, passing, sender);
+            sender.send_again(&Sent::unseen(left, right, time_ns), sink);
+        }
+    }
+
+    /// Whether nothing happened for so long before `passing` that a probe or the timer must have sent it.
+    fn silence(&self, passing: &Passing, sender: &Sender) -> Option<Silence> {
+        let start_ns = sender.last_sent_ns.max(sender.last_advance_ns);
+        let (length_s, srtt_s) = ((passing.time_ns - start_ns) as f64 / 1e9, sender.rtt.srtt_s);
+        if sender.order == 0 || srtt_s == 0.0 {
+            return None;
+        }
+        let timer = length_s >= SHORTEST_TIMER_S.max(TIMER_ROUND_TRIPS * srtt_s);
+        let probe = sender.sack && length_s >= PROBE_ROUND_TRIPS * srtt_s;
+        (timer || probe).then(|| {
+            let timer_ns = sender.timer_start_ns();
+            let timer_s = (passing.time_ns - timer_ns) as f64 / 1e9;
+            Silence {
+                start_ns,
+                timer_ns,
+                timer,
+                lost_expiries: sender.episodes.expiries(timer_s, sender.rtt.rto_s()).saturating_sub(1),
+            }
+        })
+    }
+
+    /// So many more transmissions can have been lost.
+    fn believes(&self, missing: u32) -> bool {
+        let most = u64::from(LARGEST_GAP) + MOST_MISSING * self.packets;
+        missing <= LARGEST_GAP && {
+            let guessed = self.uncommon.as_ref().map_or(0, |uncommon| uncommon.guessed);
+            guessed + u64::from(missing) <= most
+        }
+    }
+
+    fn remember(&mut self, index: Option<i64>, left: u64, hole_ns: i64, passing: &Passing, sender: &Sender) {
+        let missing = Missing {
+            index,
+            order: sender.order,
+            left,
+            again: left < sender.nxt,
+            time_ns: passing.time_ns,
+            hole_ns,
+            frame: passing.frame,
+            arrivals: self.arrived(),
+        };
+        let uncommon = self.uncommon();
+        uncommon.guessed += 1;
+        if uncommon.missing.len() >= REMEMBERED {
+            uncommon.missing.pop_front();
+        }
+        uncommon.missing.push_back(missing);
+    }
+
+    /// `count` skipped identifications that no new data explain: resends that were lost again.
+    fn lost_resends(&mut self, count: usize, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        for _ in 0..count {
+            let time_ns = sender.fast_retransmit_ns(passing.time_ns);
+            self.lost_resend(passing.left, time_ns, passing, sender, sink);
+        }
+    }
+
+    /// A resend of data below `below`, sent at `time_ns`, that never passed.
+    fn lost_resend(&mut self, below: u64, time_ns: i64, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        let index = self.next_skipped();
+        let Some((left, right)) = sender.likely_resend(below) else {
+            // nothing is missing that could have been sent again: a packet without data, or data not yet known to be missing
+            self.uncommon().counts.unplaced += u64::from(!self.two_way);
+            return;
+        };
+        self.remember(index, left, time_ns, passing, sender);
+        sender.send_again(&Sent::unseen(left, right, time_ns), sink);
+    }
+}

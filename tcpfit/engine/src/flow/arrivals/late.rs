@@ -1,0 +1,150 @@
+//! What arrives below the highest byte sent: sent again, or late, because the path delivered later segments before it.
+
+use super::{Arrivals, Missing, Passing};
+use crate::events::reordering::Late;
+use crate::flow::ip_id::Place;
+use crate::flow::scoreboard::segments;
+use crate::flow::sender::{Sender, Sent};
+use crate::flow::sequence::before;
+use crate::rows::{Reason, Sink, Vantage};
+
+impl Arrivals {
+    /// Identification older than the newest one: the segment was overtaken on the path.
+    pub(super) fn late_by_id(
+        &mut self,
+        index: i64,
+        passing: &Passing,
+        count: u32,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) -> bool {
+        let Some(uncommon) = &mut self.uncommon else {
+            return false;
+        };
+        let n = uncommon.missing.iter().position(|m| m.index == Some(index));
+        let Some(missing) = n.and_then(|n| uncommon.missing.remove(n)) else {
+            uncommon.skipped.retain(|&i| i != index);
+            return false;
+        };
+        let right_place = missing.left == passing.left;
+        let confidence = if right_place { 0.98 } else { 0.9 };
+        if !right_place {
+            // the guess which data it carried was wrong: take it back, and put it where it belongs
+            sender.forget(missing.order, missing.left);
+        }
+        self.late(&missing, passing, count, Reason::IpId, confidence, sender, sink);
+        sender.fill(&missing, Self::sent(passing))
+            || right_place && sender.arrived(missing.order, missing.left, passing.frame)
+    }
+
+    #[allow(clippy::too_many_arguments)] // one late segment and its evidence
+    fn late(
+        &mut self,
+        missing: &Missing,
+        passing: &Passing,
+        count: u32,
+        reason: Reason,
+        confidence: f64,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) {
+        let (rtt_s, flight) = (sender.rtt.srtt_s, sender.flight());
+        let late = Late {
+            time_ns: passing.time_ns,
+            order: missing.order,
+            left: passing.left,
+            right: passing.right,
+            frame: passing.frame,
+            cause_frame: Some(missing.frame),
+            segments: count,
+            extent: (self.arrived() - missing.arrivals) as u32,
+            arrival: Some(self.arrived() + 1 - u64::from(count)),
+            late_s: (passing.time_ns - missing.time_ns) as f64 / 1e9,
+            reason,
+            confidence,
+        };
+        sender.reordering.on_late(late, rtt_s, flight, sink);
+    }
+
+    /// Data below the highest byte sent: a resend, or (where no identification says so) a late original.
+    pub(super) fn below(&mut self, passing: Passing, place: Place, sender: &mut Sender, sink: &mut dyn Sink) {
+        let count = segments(passing.right - passing.left, sender.smss);
+        let hole_ns = sender.hole_ns(passing.left);
+        let guessed = |m: &Missing| m.left == passing.left || hole_ns == Some(m.hole_ns);
+        let mut missing = self.uncommon.iter().flat_map(|uncommon| &uncommon.missing).enumerate();
+        let found = missing.find(|(_, m)| m.index.is_none() && guessed(m));
+        let mut doubtful = false;
+        if let (Some((n, &missing)), Place::Unknown | Place::Late { .. }) = (found, place) {
+            let late = match place {
+                // the hole was older than the counter's credit
+                Place::Late { .. } => Some((Reason::IpId, 0.95)),
+                _ => match self.came_late(&missing, &passing, sender) {
+                    Verdict::Late(reason, confidence) => Some((reason, confidence)),
+                    Verdict::Again => None,
+                    Verdict::Unclear => {
+                        doubtful = true;
+                        let known = sender.rtt.min_s.is_finite();
+                        (known && sender.nothing_asked_for(&Self::sent(&passing))).then_some((Reason::Unasked, 0.6))
+                    }
+                },
+            };
+            if let Some((reason, confidence)) = late {
+                self.late(&missing, &passing, count, reason, confidence, sender, sink);
+                let filled = sender.fill(&missing, Self::sent(&passing));
+                let right_place = missing.left == passing.left;
+                if !filled || !sender.hole_is_open(passing.left, missing.hole_ns) {
+                    self.uncommon().missing.remove(n);
+                }
+                if filled || right_place && sender.arrived(missing.order, missing.left, passing.frame) {
+                    return;
+                }
+            }
+        }
+        // what lies above the highest byte is new (a resend may carry more than the original)
+        let split = passing.right.min(sender.nxt);
+        let again = Sent {
+            right: split,
+            doubtful,
+            ..Self::sent(&passing)
+        };
+        let seen_before = sender.seen_before(passing.left, split);
+        sender.send_again(&again, sink);
+        if seen_before || sender.vantage == Vantage::Sender {
+            self.uncommon().counts.resent_segments += u64::from(segments(split - passing.left, sender.smss));
+            self.uncommon().counts.resent_bytes += split - passing.left;
+        }
+        if passing.right > split {
+            self.send_new(&Passing { left: split, ..passing }, sender, sink);
+        }
+    }
+
+    /// Without identification: was the segment that fills a hole sent before the data above it?
+    fn came_late(&self, missing: &Missing, passing: &Passing, sender: &Sender) -> Verdict {
+        if let (Some(now), Some(newest)) = (passing.tsval, self.newest_tsval) {
+            if before(now, newest) {
+                return Verdict::Late(Reason::Tsval, 0.95);
+            }
+            if before(newest, now) {
+                return Verdict::Again;
+            }
+        }
+        let age_s = (passing.time_ns - missing.time_ns) as f64 / 1e9;
+        let rtt_s = if sender.rtt.min_s.is_finite() {
+            sender.rtt.min_s
+        } else {
+            sender.rtt.srtt_s
+        };
+        if age_s < 0.9 * rtt_s {
+            Verdict::Late(Reason::Timing, 0.8)
+        } else {
+            Verdict::Unclear
+        }
+    }
+}
+
+/// Whether a segment that fills a hole came late or was sent again.
+enum Verdict {
+    Late(Reason, f64),
+    Again,
+    Unclear,
+}
