@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from captures import Transfer
 from test_cli import assert_sentence, tcpfit
+from test_scenarios import Reader
 
 import tcpfit as package
 from tcpfit import InvalidParameter
@@ -260,3 +261,14 @@ def test_an_ack_that_had_passed_before_the_resend_is_said_to_have():
     assert said.startswith("that ACK had passed here 100 ms before the resend")
     (said,) = evidence._comparison("spurious", "too-early", cause, subject)
     assert "that ACK came 100 ms after the resend" == said
+
+
+def test_a_timer_behind_a_path_that_stood_still_is_told_by_timestamps(tmp_path):
+    scenario = Reader().read((ROOT / "tests/scenarios/receiver-path-stood-still.trace").read_text())
+    path = tmp_path / "still.pcap"
+    path.write_bytes(captures.pcap(scenario.packets))
+    text = one_line(text_of(explain(package.analyze(path, segments=True), scenario.frames["second"])))
+    first = scenario.frames["first"]
+    assert f"of frame {first} 2088: it was sent 520 ms later, and one of them was held on its way" in text
+    assert "30.0 us since it was last sent" in text
+    assert "timer 520 ms" in text

@@ -12,6 +12,12 @@ from tcpfit.report import traffic, words
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
 
+HELD_S = 0.2
+"""Seconds that a segment passes later than its timestamp allows where the path stood still (engine: ack_delay)."""
+
+DRIFT = 1e-3
+"""Of a time: no two clocks differ by more."""
+
 CAUSES = {
     "retransmission": "the transmission of these bytes before it",
     "loss": "the transmission that replaced it",
@@ -206,7 +212,21 @@ class Evidence:
         data = before.filter(pl.col("flow") == event["flow"], pl.col("payload") > 0)
         if not data.is_empty():
             entries.append(self._entry(data["frame"][-1], "the last data sent before the resend"))
-        return entries
+        return entries + self._held(event)
+
+    def _held(self, event: dict[str, Any]) -> list[dict[str, Any]]:
+        """Where the path stood still a resend was sent at another time than it passed: by the sender's clock."""
+        subject, cause = self._row(event["frame"]), self._row(event["cause_frame"])
+        tick_s = self._flow(event["flow"])["stamp_tick_s"]
+        stamps = [row["tsval"] for row in (subject, cause) if row is not None and row["tsval"] is not None]
+        if not tick_s or len(stamps) < 2 or subject is None or cause is None:
+            return []
+        sent_s = (stamps[0] - stamps[1]) % 2**32 * tick_s
+        if abs((subject["time_ns"] - cause["time_ns"]) / 1e9 - sent_s) < HELD_S + DRIFT * sent_s:
+            return []
+        numbers = f"timestamps: {stamps[0]}, of frame {cause['frame']} {stamps[1]}"
+        text = f"{numbers}: it was sent {words.seconds(sent_s)} later, and one of them was held on its way"
+        return [{"frame": None, "seconds": None, "text": text}]
 
     def _particulars(self, event: dict[str, Any]) -> list[dict[str, Any]]:
         """What shows the other kinds: the ACK's SACK block or timestamp, identifications, the losses of an event."""
