@@ -272,3 +272,15 @@ def test_a_timer_behind_a_path_that_stood_still_is_told_by_timestamps(tmp_path):
     assert f"of frame {first} 2088: it was sent 520 ms later, and one of them was held on its way" in text
     assert "30.0 us since it was last sent" in text
     assert "timer 520 ms" in text
+
+
+def test_a_loss_that_only_acks_show_is_no_transmission(tmp_path):
+    scenario = Reader().read((ROOT / "tests/scenarios/one-way-acks.trace").read_text())
+    path = tmp_path / "acks.pcap"
+    path.write_bytes(captures.pcap(scenario.packets))
+    analysis = package.analyze(path, segments=True)
+    shown = scenario.frames["shown"]
+    assert f"by the ACKs that showed them: frame {shown}" in one_line(text_of(explain(analysis, shown)))
+    proof = one_line(text_of(explain(analysis, scenario.frames["filled"])))
+    assert f"frame {shown}, 53.0 ms earlier: the ACK that showed the hole" in proof
+    assert "transmission that was lost" not in proof

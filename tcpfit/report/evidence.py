@@ -115,7 +115,7 @@ class Evidence:
         """Frames with their distance and meaning, and the sender's state, of one event."""
         kind = event["kind"]
         entries = []
-        for column, meaning in (("frame", SUBJECTS[kind]), ("cause_frame", self._cause(event))):
+        for column, meaning in (("frame", self._subject(event)), ("cause_frame", self._cause(event))):
             number = event[column]
             if number is not None and number != self.frame:
                 entries.append(self._entry(number, meaning))
@@ -181,6 +181,14 @@ class Evidence:
         same = self._segments.filter(pl.col("frame") <= ack["frame"], same_way, pl.col("acked") == ack["acked"])
         return max(0, same.filter(plain | (pl.int_range(pl.len()) == 0)).height - 1)
 
+    def _subject(self, event: dict[str, Any]) -> str:
+        return "the ACK that showed the hole" if self._is_by_acks(event) else SUBJECTS[event["kind"]]
+
+    def _is_by_acks(self, event: dict[str, Any]) -> bool:
+        """A loss of a flow whose data are not in the capture."""
+        subject = self._row(event["frame"])
+        return event["kind"] in ("loss", "loss_event") and subject is not None and subject["flow"] != event["flow"]
+
     def _cause(self, event: dict[str, Any]) -> str:
         if event["kind"] in ("loss", "loss_event") and event["cause_frame"] is not None:
             cause = self._row(event["cause_frame"])
@@ -237,7 +245,8 @@ class Evidence:
             losses = self._losses(event)
             seen = [f"frame {number}" for number in losses if number is not None]
             unseen = len(losses) - len(seen)
-            texts.append("its losses: " + ", ".join(seen + ([f"{unseen} not in the capture"] if unseen else [])))
+            which = "its losses, by the ACKs that showed them: " if self._is_by_acks(event) else "its losses: "
+            texts.append(which + ", ".join(seen + ([f"{unseen} not in the capture"] if unseen else [])))
         if kind == "loss" and cause is not None and cause["flow"] == event["flow"] and cause["payload"]:
             acked = self._acked_by(event["flow"], event["right"], event["cause_frame"])
             if acked is not None:

@@ -177,8 +177,8 @@ RULES = {
         ),
     ),
     "hole": Rule(
-        "Later bytes passed the capture point and these did not; a later transmission brought them: the first was lost "
-        "before the capture point.",
+        "Later bytes passed the capture point, or an ACK showed that they had come, and these had not; a later "
+        "transmission brought them: the first was lost before the capture point, or before the receiver.",
         "RFC 5681, 2",
         (
             ("late (reordering)", "an older IP identification or timestamp, or less than a round trip of delay"),
