@@ -146,6 +146,16 @@ def test_acks_alone_are_drawn_where_they_would_be_beside_the_data():
     whole, alone = (tcpfit.analyze(path, filter=f, segments=True) for f in (None, f"dst host {sender}"))
     assert packets(whole, 0).acks.select("frame", "acked").equals(packets(alone, 0).acks.select("frame", "acked"))
     text = alone.plot("time-sequence").description
-    assert text.startswith(
-        "Sequence numbers over time: ACKs of 6.27 MB in 60.9 s, of data that are not in the capture. "
-    )
+    assert text.startswith("Sequence numbers over time: ACKs of 6.27 MB in 60.9 s. Marked: lost ")
+
+
+@pytest.mark.parametrize("word", HALVES)
+def test_what_figures_of_half_a_flow_show_is_no_more_than_half(word):
+    pytest.importorskip("altair")
+    truth = TRUTHS["window-limited"]
+    path = FOLDER / truth["captures"]["sender"]
+    half = tcpfit.analyze(path, filter=f"{word} host {truth['flows'][0]['src']}", segments=True)
+    for kind in ("time-sequence", "shares"):
+        text = half.plot(kind).description
+        assert text.endswith(f". O{HALVES[word][1:]}."), text
+        assert "nothing was lost" not in text

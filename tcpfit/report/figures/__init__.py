@@ -71,7 +71,7 @@ def draw(analysis: Analysis, kind: str, flow: int | None = None, *, theme: str =
     if KINDS[kind].needs_segments:
         analysis.check_segments()
     chart = KINDS[kind].chart(analysis, flow, theme=theme)
-    chart.description = KINDS[kind].describe(analysis, flow)
+    chart.description = KINDS[kind].text(analysis, flow)
     return chart
 
 

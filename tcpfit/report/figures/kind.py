@@ -30,7 +30,8 @@ class Draw(Protocol):
 class Kind:
     """A kind of figure of one flow.
 
-    `describe(analysis, flow)` is its text alternative: one or two sentences with the figures that it shows.
+    `describe(analysis, flow)` says in one or two sentences what it shows, with figures; `text(analysis, flow)`, its
+    text alternative, also which direction of the flow is missing.
     `data(analysis, flow)` are the tables that it draws, by name, thinned out to what can be seen, but with every event.
     `chart(analysis, flow, theme="light")` is the Altair chart; `chart(...).to_dict()` its Vega-Lite specification, in
     which the tables are CSV under `datasets` and the theme is in `config` alone. Every mark that a frame stands behind
@@ -48,6 +49,11 @@ class Kind:
     describe: Callable[[Analysis, int], str]
     data: Callable[[Analysis, int], dict[str, pl.DataFrame]]
     chart: Draw
+
+    def text(self, analysis: Analysis, flow: int) -> str:
+        """What the figure shows, and what the capture does not have of the flow."""
+        missing = one_way(flow_row(analysis, flow))
+        return self.describe(analysis, flow) + (f" {words.sentence(missing)}." if missing else "")
 
 
 def flow_row(analysis: Analysis, flow: int) -> dict[str, Any]:

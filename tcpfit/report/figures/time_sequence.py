@@ -58,8 +58,10 @@ def describe(analysis: Analysis, flow: int) -> str:
     carried = f"{words.plural(row['data_segments'], 'data segment')} with {words.size(row['unique_bytes'])} in {length}"
     none = "nothing was lost, resent or late"
     if not row["data_segments"]:
-        carried = f"ACKs of {words.size(row['acked_bytes'])} in {length}, of data that are not in the capture"
+        carried = f"ACKs of {words.size(row['acked_bytes'])} in {length}"
         none = "they show no loss"
+    elif not row["acks_seen"]:
+        none = "they show nothing lost, resent or late"
     first = f"Sequence numbers over time: {carried}"
     counted = [f"{cause.name} {marks.filter(pl.col('cause') == cause.name).height}" for cause in causes.shown(marks)]
     return f"{first}. Marked: {', '.join(counted)}." if counted else f"{first}; {none}."

@@ -51,7 +51,7 @@ def _picture(analysis: Analysis, flow: int, name: str) -> Picture:
     kind = KINDS[name]
     try:
         spec = kind.chart(analysis, flow).to_dict(validate=False)
-        text, data = kind.describe(analysis, flow), kind.data(analysis, flow)
+        text, data = kind.text(analysis, flow), kind.data(analysis, flow)
     except NothingToDraw as nothing:
         return Picture(name, kind.title, words.sentence(str(nothing).replace(f" of {analysis.path}", "")), None, [])
     return Picture(name, kind.title, text, of_page(spec), _tables(data))
