@@ -226,13 +226,12 @@ class Evidence:
         """Where the path stood still a resend was sent at another time than it passed: by the sender's clock."""
         subject, cause = self._row(event["frame"]), self._row(event["cause_frame"])
         tick_s = self._flow(event["flow"])["stamp_tick_s"]
-        stamps = [row["tsval"] for row in (subject, cause) if row is not None and row["tsval"] is not None]
-        if not tick_s or len(stamps) < 2 or subject is None or cause is None:
+        if not tick_s or subject is None or cause is None or None in (subject["tsval"], cause["tsval"]):
             return []
-        sent_s = (stamps[0] - stamps[1]) % 2**32 * tick_s
+        sent_s = (subject["tsval"] - cause["tsval"]) % 2**32 * tick_s
         if abs((subject["time_ns"] - cause["time_ns"]) / 1e9 - sent_s) < HELD_S + DRIFT * sent_s:
             return []
-        numbers = f"timestamps: {stamps[0]}, of frame {cause['frame']} {stamps[1]}"
+        numbers = f"timestamps: {subject['tsval']}, of frame {cause['frame']} {cause['tsval']}"
         text = f"{numbers}: it was sent {words.seconds(sent_s)} later, and one of them was held on its way"
         return [{"frame": None, "seconds": None, "text": text}]
 
