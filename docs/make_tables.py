@@ -22,6 +22,7 @@ from tcpfit.ranking.by_block import BY_BLOCK
 from tcpfit.ranking.dynamics import COURSE, COURSE_SCORES
 from tcpfit.ranking.short import SHORT, SHORT_VERDICTS, TRANSFERS
 from tcpfit.ranking.table import RANKING, STATES, VERDICTS
+from tcpfit.report.round_trips import BY_FLOW, ROUND_TRIPS
 
 PAGE = Path(__file__).with_name("tables.md")
 
@@ -48,6 +49,8 @@ ABOUT = {
     "constants": "A row per set of flows and constant, of `tcpfit.rank`.",
     "spans": "A row per stretch of a flow's time, of `tcpfit.diagnosis.account`.",
     "silences": "A row per flow and stall that events and rounds show, of `tcpfit.diagnosis.silences`.",
+    "round_trips": "A row per flow and sample, of `tcpfit.report.round_trips.round_trips`.",
+    "round_trips_by_flow": "A row per flow, of `tcpfit.report.round_trips.by_flow`.",
 }
 
 ABOUT_CORPUS = {
@@ -80,6 +83,8 @@ TABLES = dict(schema.TABLES) | {
     "constants": CONSTANTS,
     "spans": SPANS,
     "silences": SILENCES,
+    "round_trips": ROUND_TRIPS,
+    "round_trips_by_flow": BY_FLOW,
 }
 
 HEAD = """# Tables

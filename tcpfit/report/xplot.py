@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -48,7 +48,7 @@ def graphs(analysis: Analysis, flow: int) -> dict[str, str]:
     ends = [words.endpoint(row[end], row[f"{end}_port"]) for end in ("src", "dst")]
     zero = start_ns(analysis)
     bodies = {"tsg": _sequence(analysis, flow, seen), "owin": _outstanding(seen), "tput": _throughput(seen)}
-    bodies["rtt"] = _round_trips(seen, int(row["smss_bytes"] or 1))
+    bodies["rtt"] = _round_trips(seen, row)
     name = _name(analysis, row["connection"], (row["src"], row["src_port"]))
     files = {}
     for graph, (coordinates, title, label) in GRAPHS.items():
@@ -157,10 +157,10 @@ def _outstanding(seen: Packets) -> Iterator[Line]:
     yield from _steps(window["t"].to_numpy(), window["window"].to_numpy(), "yellow")
 
 
-def _round_trips(seen: Packets, smss: int) -> Iterator[Line]:
+def _round_trips(seen: Packets, row: dict[str, Any]) -> Iterator[Line]:
     yield "red", (), ""
     before: tuple[float, float] | None = None
-    for t, took in answers(seen, smss).select("t", "ms").iter_rows():
+    for t, took in answers(seen, row).select("t", "ms").iter_rows():
         here = (t, 1e3 * took)
         yield "dot", here, ""
         if before is not None:

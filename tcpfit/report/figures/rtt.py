@@ -1,11 +1,8 @@
 """Round-trip times over time: samples, those that a delayed ACK made long, the least of each stretch, the handshake's.
 
-**Samples**: from a data segment to the ACK of its last byte, one a cumulative ACK. None where the ACK covers bytes
-that were sent more than once (Karn; RFC 6298, 3): such an ACK may have waited for the resend. Away from
-the sender that is the receiver's side of the round trip only; the sender's side, from an ACK to the first data that
-echo its timestamp (RFC 7323), is then drawn beside it.
-**Delayed ACKs**: an ACK of less than two full segments, 30 to 500 ms above the least sample near it (RFC 9293, 3.8.6.3;
-hosts wait 40 ms and more): its receiver waited for a second segment.
+**Samples**: those of `tcpfit.report.round_trips`, and which of them a delayed ACK made long. Away from the sender that
+is the receiver's side of the round trip only; the sender's side, from an ACK to the first data that echo its timestamp
+(RFC 7323), is then drawn beside it.
 **Rounds**: `rounds.rtt_s`, the round trip as the engine sees it, both sides together.
 """
 
@@ -16,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from tcpfit.parameters.intervals import Floats
-from tcpfit.report import words
+from tcpfit.report import round_trips, words
 from tcpfit.report.figures import drawing, thinning
 from tcpfit.report.figures.kind import Kind, NothingToDraw, flow_row, one_way, start_ns, subtitle
 from tcpfit.report.figures.packets import Packets, packets
@@ -30,12 +26,6 @@ SAMPLES, ROUNDS, STRETCHES = 600, 200, 40
 
 RARE = 150
 """Samples that are kept of those that look alike, however few they are among all."""
-
-DELAY_S = (0.030, 0.5)
-"""What a delayed ACK adds."""
-
-NEAR = 16
-"""Samples either side among which the least is sought."""
 
 SIDES = {
     "data to ACK": (drawing.BLUE, "circle"),
@@ -53,7 +43,7 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
     """`samples` (t of the answer, ms, what, frame of the answer, of: the frame that it answers), `rounds` (t, ms),
     `least` (t, until, ms) and `handshake` (ms, a row or none); times in s from the start of the capture."""
     row, seen = flow_row(analysis, flow), packets(analysis, flow)
-    heard = answers(seen, int(row["smss_bytes"] or 1))
+    heard = answers(seen, row)
     both = [heard.with_columns(pl.col("ms") * 1e3)]
     if row["vantage"] != "sender":
         both.append(_echoes(seen).with_columns(pl.col("ms") * 1e3))
@@ -86,51 +76,20 @@ def data(analysis: Analysis, flow: int) -> dict[str, pl.DataFrame]:
 SAMPLE = pl.Schema({"t": pl.Float64(), "ms": pl.Float64(), "what": pl.String(), "frame": pl.Int64(), "of": pl.Int64()})
 
 
-def answers(seen: Packets, smss: int) -> pl.DataFrame:
-    """A sample a cumulative ACK (columns `SAMPLE`), in seconds under `ms`."""
-    sent = {name: seen.data[name].to_numpy() for name in ("t", "left", "right", "frame")}
-    acks = thinning.steps(seen.acks.with_columns(pl.col("acked").cum_max()), "acked")
-    if not len(sent["t"]) or not acks.height:
-        return pl.DataFrame(schema=SAMPLE)
-    highest = np.maximum.accumulate(sent["right"])
-    above = np.concatenate(([np.iinfo(np.int64).min], highest[:-1]))
-    new = sent["left"] >= above  # neither sent before nor below something that was
-    resent = np.sort(sent["left"][~new])
-    order = np.flatnonzero(new)
-    right, when = sent["right"][order], sent["t"][order]
-    edge, at = acks["acked"].to_numpy(), acks["t"].to_numpy()
-    before = np.concatenate(([edge[0] if edge[0] <= right[0] else 0], edge[:-1]))
-    last = np.searchsorted(right, edge, "right") - 1  # the last segment that the ACK covers
-    covers = (
-        (last >= 0) & (edge > before) & (right[np.maximum(last, 0)] > before) & (right[np.maximum(last, 0)] == edge)
+def answers(seen: Packets, row: dict[str, Any]) -> pl.DataFrame:
+    """A sample a cumulative ACK (columns `SAMPLE`), in seconds under `ms`; `row`: the flow's."""
+    flow = pl.lit(row["flow"], pl.UInt32).alias("flow")
+    time_ns = (pl.col("t") * 1e9).round().cast(pl.Int64).alias("time_ns")
+    rows = pl.DataFrame([{name: row[name] for name in ("flow", "smss_bytes")}])
+    samples = round_trips.between(seen.data.with_columns(flow, time_ns), seen.acks.with_columns(flow, time_ns), rows)
+    what = pl.when("delayed").then(pl.lit("the ACK was delayed")).otherwise(pl.lit("data to ACK"))
+    return samples.select(
+        t=pl.col("time_ns") / 1e9,
+        ms="rtt_s",
+        what=what,
+        frame=pl.col("frame").cast(pl.Int64),
+        of=pl.col("of_frame").cast(pl.Int64),
     )
-    karn = np.searchsorted(resent, edge, "left") == np.searchsorted(resent, before, "left")
-    took = at - when[np.maximum(last, 0)]
-    good = covers & karn & (took >= 0)
-    if not good.any():
-        return pl.DataFrame(schema=SAMPLE)
-    took, lone = took[good], (edge - before)[good] < 2 * smss
-    waited = took - _near(took)
-    delayed = lone & (waited >= DELAY_S[0]) & (waited <= DELAY_S[1])
-    what = np.where(delayed, "the ACK was delayed", "data to ACK")
-    return pl.DataFrame(
-        {
-            "t": at[good],
-            "ms": took,
-            "what": what.tolist(),
-            "frame": acks["frame"].to_numpy()[good].astype(np.int64),
-            "of": sent["frame"][order][last[good]].astype(np.int64),
-        },
-        schema=SAMPLE,
-    )
-
-
-def _near(values: Floats) -> Floats:
-    """The least value among the neighbours of each."""
-    padded = np.concatenate((np.full(NEAR, np.inf), values, np.full(NEAR, np.inf)))
-    windows = np.lib.stride_tricks.sliding_window_view(padded, 2 * NEAR + 1)
-    least: Floats = windows.min(axis=1)
-    return least
 
 
 def _echoes(seen: Packets) -> pl.DataFrame:
@@ -170,7 +129,7 @@ def describe(analysis: Analysis, flow: int) -> str:
     """Least, middle and mean round trip, the handshake's, and how many samples a delayed ACK made long."""
     row, seen = flow_row(analysis, flow), packets(analysis, flow)
     data(analysis, flow)
-    heard = answers(seen, int(row["smss_bytes"] or 1))
+    heard = answers(seen, row)
     delayed = heard.filter(pl.col("what") == "the ACK was delayed").height
     text = f"Round-trip times: {words.plural(heard.height, 'sample')} from data to ACK"
     if row["vantage"] != "sender":
