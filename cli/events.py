@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from . import options
-from .errors import spare_captures
+from . import listing, options
 from .reading import Work, read, read_between, read_into, read_out, tell_warnings
 
 if TYPE_CHECKING:
     import polars as pl
 
     from tcpfit.analysis import Analysis
-
-LINES_AT_A_TIME = 512
 
 
 @click.command(short_help="List the events of a capture, or its segments.")
@@ -33,10 +28,7 @@ LINES_AT_A_TIME = 512
     help="Only events of this kind, e.g. loss or timeout. Repeatable.",
 )
 @click.option("--segments", is_flag=True, help="List the TCP segments instead of the events.")
-@options.form("table", "jsonl", "csv", "parquet", help="What to print; parquet needs --output.")
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="The file that parquet writes."
-)
+@listing.form
 @options.source
 def events(
     capture: str,
@@ -61,11 +53,7 @@ def events(
     """
     if segments and kinds:
         raise click.UsageError("--kind chooses events; it does not go with --segments")
-    if (form == "parquet") != (output is not None):
-        rule = "--format parquet needs --output FILE" if output is None else "--output goes with --format parquet only"
-        raise click.UsageError(rule)
-    if output is not None:
-        spare_captures(output, [capture])
+    listing.check_form(form, output, capture)
     with Work(capture) as work:
         streamed = segments and not flows and form != "table"
         if streamed:
@@ -77,18 +65,23 @@ def events(
         if form != "table":
             tell_warnings(analysis)
         if not streamed:
-            _write(analysis, flows, kinds, segments, form, output)
+            from tcpfit.report import listing as listed
+
+            table = listed.segments(analysis, flows) if segments else listed.events(analysis, flows, kinds)
+            lines = listed.segment_lines if segments else listed.event_lines
+            listing.write(analysis, table, lines, form, output)
     return work.status
 
 
 def _stream(capture: str, source: options.Source, form: str, output: Path | None) -> Analysis:
     """Write all segments while they are read; memory does not grow with them."""
-    from tcpfit.report import csv, listing
+    from tcpfit.report import csv
+    from tcpfit.report import listing as listed
 
     if output is not None:
         return read_into(output, capture, source)
     if form == "jsonl":
-        return read_out(capture, source, lambda piece: _echo(listing.json_lines(piece, capture)))
+        return read_out(capture, source, lambda piece: listing.echo(listed.json_lines(piece, capture)))
     header = True
 
     def write(piece: pl.DataFrame) -> None:
@@ -98,38 +91,3 @@ def _stream(capture: str, source: options.Source, form: str, output: Path | None
         header = False
 
     return read_out(capture, source, write)
-
-
-def _write(
-    analysis: Analysis,
-    flows: tuple[int, ...],
-    kinds: tuple[str, ...],
-    segments: bool,
-    form: str,
-    output: Path | None,
-) -> None:
-    from tcpfit.report import csv, listing
-
-    table = listing.segments(analysis, flows) if segments else listing.events(analysis, flows, kinds)
-    if form == "table":
-        from tcpfit.report import contract, terminal
-
-        out = terminal.console()
-        terminal.header(contract.capture_facts(analysis), analysis.flows.height, out)
-        lines = listing.segment_lines if segments else listing.event_lines
-        _echo(lines(analysis, table, out.width))
-    elif output is not None:
-        from tcpfit.analysis import write_table
-
-        output.parent.mkdir(parents=True, exist_ok=True)
-        write_table(table, output)
-    elif form == "jsonl":
-        _echo(listing.json_lines(table, analysis.path))
-    else:
-        for text in csv.texts(table, analysis.path):
-            click.echo(text, nl=False)
-
-
-def _echo(lines: Iterator[str]) -> None:
-    while some := list(islice(lines, LINES_AT_A_TIME)):
-        click.echo("\n".join(some))

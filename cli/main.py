@@ -31,6 +31,7 @@ from .pooled import dynamics, pool
 from .predict import predict
 from .rank import rank
 from .report import report
+from .rtt import rtt
 from .xpl import xpl
 
 GARBAGE = 100_000
@@ -96,6 +97,7 @@ main.add_command(pool)
 main.add_command(predict)
 main.add_command(rank)
 main.add_command(report)
+main.add_command(rtt)
 main.add_command(xpl)
 
 

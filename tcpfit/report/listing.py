@@ -11,7 +11,7 @@ import polars as pl
 
 from tcpfit.report import traffic, words
 from tcpfit.report.encoding import nan_as_null
-from tcpfit.schema import SCHEMA_VERSION
+from tcpfit.schema import ENDS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -20,6 +20,8 @@ ROWS_AT_A_TIME = 4096
 
 ALIGNED = 1 << 16
 """Rows of a table for people that are laid out together, so that the first are printed soon."""
+
+NO_ROUND_TRIP = "  no round trip to show: no data with the ACK of it"
 
 VALUES = {
     "retransmission": "{} since it was last sent",
@@ -136,6 +138,56 @@ def segment_lines(analysis: Analysis, table: pl.DataFrame, width: int) -> Iterat
 
     rows = ((cells(row), _options(row)) for row in table.iter_rows(named=True))
     yield from _table(heads, {"flow", "flags"}, "options", rows, width, below="flow")
+
+
+def round_trip_lines(analysis: Analysis, table: pl.DataFrame, width: int) -> Iterator[str]:
+    """Samples of `round_trips` for people: when the ACK passed, what it answers, and whether it waited."""
+    if table.is_empty():
+        yield NO_ROUND_TRIP
+        return
+    yield from _legend(analysis, table["flow"].unique().to_list())
+    yield ""
+    start_ns = analysis.capture.get("start_ns") or 0
+    several = table["flow"].n_unique() > 1
+    heads = ["time", *(["flow"] if several else []), "ACK", "answers", "bytes", "rtt"]
+
+    def cells(row: dict[str, Any]) -> list[str]:
+        time, flow = _since(row["time_ns"], start_ns), [str(row["flow"])] if several else []
+        numbers = [str(row[name]) for name in ("frame", "of_frame", "acked_bytes")]
+        return [time, *flow, *numbers, f"{1e3 * row['rtt_s']:.2f} ms"]
+
+    def tail(row: dict[str, Any]) -> str:
+        if row["delayed"]:
+            return "a delayed ACK"
+        return "" if row["prompt"] else f"may have waited {words.seconds(row['wait_s'])}"
+
+    rows = ((cells(row), tail(row)) for row in table.iter_rows(named=True))
+    yield from _table(heads, (), "the ACK", rows, width, below="ACK")
+
+
+def round_trip_summaries(analysis: Analysis, table: pl.DataFrame, width: int) -> Iterator[str]:
+    """Rows of `round_trips.by_flow` for people, two lines each."""
+    if table.is_empty():
+        yield NO_ROUND_TRIP
+        return
+    yield ""
+    counts = ("samples", "prompt", "delayed")
+    times = {"least": "min_s", "5 %": "p05_s", "median": "p50_s", "95 %": "p95_s", "99 %": "p99_s"}
+
+    def cells(row: dict[str, Any]) -> list[str]:
+        shown = [words.seconds(row[name]) for name in times.values()]
+        return [str(row["flow"]), *(str(row[name]) for name in counts), *shown]
+
+    known = table.join(analysis.flows.select("flow", *ENDS), on="flow", how="left", maintain_order="left")
+    rows = ((cells(row), _ends(row) + _drift(row)) for row in known.iter_rows(named=True))
+    yield from _table(["flow", *counts, *times], (), "", rows, width, below="samples")
+
+
+def _drift(row: dict[str, Any]) -> str:
+    """How the least of a flow's round trips changes, where that is more than chance."""
+    if row["drift"] is None or row["drift_low"] <= 0 <= row["drift_high"]:
+        return ""
+    return f", {'rising' if row['drift'] > 0 else 'falling'} {words.seconds(60 * abs(row['drift']))} a minute"
 
 
 def _table(
