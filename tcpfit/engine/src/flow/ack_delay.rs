@@ -140,6 +140,8 @@ pub struct AckDelay {
     pub least_ns: i64,
     /// The answer that told the way.
     told_by: Option<Stamped>,
+    /// Timestamp of the last ACK that came to the sender.
+    came: Option<u32>,
     clock: StampClock,
     /// How much longer the last segment was under way than those before the path stood still, and when the first came after
     /// that. What was held comes within a round trip or two; then the path is a longer one.
@@ -168,6 +170,7 @@ impl AckDelay {
         way_ns: 0,
         least_ns: 0,
         told_by: None,
+        came: None,
         clock: StampClock::NEW,
         held_ns: 0,
         stalled_until_ns: 0,
@@ -288,10 +291,11 @@ impl AckDelay {
         let overdue = answer.time_ns - self.held_ns > due_ns + self.way_ns + LOST_ACK_NS;
         // a sender does not send again what it knows to be acknowledged
         let beyond = answer.resend() && front.ack.ack > answer.left;
-        // several ACKs can have one timestamp: that of them which is echoed has come at least the shortest way; what made the
-        // sender send again came before that, however slow the handshake was
+        // of several ACKs with one timestamp the first has come where it is echoed, however slow the handshake was; others
+        // have come at least the shortest way, or made the sender send again
         let went_ns = answer.time_ns - front.ack.time_ns;
-        let echoed = !answer.asked && (answer.resend() || went_ns >= self.least_ns);
+        let first = self.came != front.tsval;
+        let echoed = first || !answer.asked && (answer.resend() || went_ns >= self.least_ns);
         let arrived = match (front.tsval, answer.tsecr) {
             // an older echo: the ACK was still under way, or lost itself if that lasts; what is sent again, and it acknowledges,
             // shows that it had not come
@@ -305,8 +309,13 @@ impl AckDelay {
         if !arrived {
             return None;
         }
-        let answers = front.tsval.is_some() && front.tsval == answer.tsecr && front.ack.ack < answer.nxt;
-        let mut ack = self.queue.pop_front()?.ack;
+        let echo = front.tsval.is_some() && front.tsval == answer.tsecr;
+        let answers = echo && front.ack.ack < answer.nxt;
+        if echo && first {
+            self.least_ns = self.least_ns.min(went_ns);
+        }
+        let UnderWay { mut ack, tsval } = self.queue.pop_front()?;
+        self.came = tsval;
         let took_ns = answer.time_ns - ack.time_ns;
         // data come one after the other: an application that pauses leaves a silence
         let streaming = answer.silence_ns < took_ns / 4;
@@ -337,7 +346,8 @@ impl AckDelay {
             return None;
         }
         self.way_ns = self.way_ns.min(took_ns);
-        let mut ack = self.queue.pop_front()?.ack;
+        let UnderWay { mut ack, tsval } = self.queue.pop_front()?;
+        self.came = tsval;
         ack.time_ns = answer.time_ns;
         Some(ack)
     }
@@ -409,6 +419,36 @@ mod tests {
         assert_eq!(way_ns(0), 12_000_000);
         assert_eq!(way_ns(32), 12_000_000);
         assert_eq!(way_ns(33), WAY_NS);
+    }
+
+    #[test]
+    fn an_echo_shows_that_its_ack_has_come_however_slow_the_handshake_was() {
+        let mut acks = AckDelay::NONE;
+        acks.set_way(1.3 * WAY_NS as f64 / 1e9);
+        for (n, tsval) in [(0, 1), (1, 1), (2, 2)] {
+            acks.push(ack(1_000_000 * n, 100 + n as u64), Some(tsval));
+        }
+        let answer = |time_ns: i64, tsecr: u32| Answer {
+            time_ns,
+            tsval: Some(5),
+            tsecr: Some(tsecr),
+            left: 1000,
+            nxt: 1000,
+            silence_ns: 0,
+            data: true,
+            newest: true,
+            older: false,
+            asked: false,
+        };
+        // of two with one stamp the second may still be under way: its own way shows when the next stamp comes back
+        let mut came = |time_ns: i64, tsecr: u32| {
+            let answer = answer(time_ns, tsecr);
+            std::iter::from_fn(|| acks.next(&answer)).map(|ack| ack.ack).collect::<Vec<u64>>()
+        };
+        assert_eq!(came(WAY_NS, 1), [100]);
+        assert_eq!(came(WAY_NS + 500_000, 1), []);
+        assert_eq!(came(WAY_NS + 2_000_000, 2), [101, 102]);
+        assert_eq!(acks.least_ns, WAY_NS);
     }
 
     #[test]
