@@ -53,6 +53,8 @@ const MOST_DOUBLINGS: u32 = 6;
 /// A probe of a single segment waits this much for a delayed ACK (RFC 8985, 7.2: WCDelAckT), and may come so much later.
 const PROBE_DELAYED_ACK_S: f64 = 0.2;
 const PROBE_MARGIN: f64 = 1.25;
+/// Hosts that answer ACKs sooner, on average, do not pace what they send.
+const AT_ONCE_NS: i64 = 1_000_000;
 /// Duplicate ACKs, or SACKed segments above, that trigger a fast retransmit (RFC 5681, 3.2).
 pub const DUPTHRESH: u32 = 3;
 
@@ -436,8 +438,12 @@ impl Sender {
             };
         }
         if resent_before {
-            // without SACK nothing but the timer repeats a resend
-            return Reason::Rto;
+            // without SACK nothing but the timer repeats a resend, and none is so short
+            return if timer || q.timer_s >= RECOVERY_SILENCE_S {
+                Reason::Rto
+            } else {
+                Reason::LostRetransmission
+            };
         }
         if q.since_ack_s >= RECOVERY_SILENCE_S.max(self.rtt.srtt_s / 2.0) {
             return Reason::Rto;
@@ -591,10 +597,11 @@ impl Sender {
     }
 
     /// An ACK came just before: a paced sender acts on it a little later, while a timer would have to run to its end. Away
-    /// from the sender only timestamps tell when that was.
+    /// from the sender only timestamps tell when that was. A host known to act at once does so here.
     fn is_just_told(&self, q: &Question) -> bool {
         let dated = self.vantage == Vantage::Sender || self.timestamps;
-        dated && q.since_ack_s < self.rtt.srtt_s / 2.0
+        let at_once = self.vantage == Vantage::Sender && (1..AT_ONCE_NS).contains(&self.response_ns);
+        dated && q.since_ack_s < self.rtt.srtt_s / 2.0 && (!at_once || self.is_prompt(q.since_ack_s))
     }
 
     /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).

@@ -443,10 +443,12 @@ mod tests {
         // of two with one stamp the second may still be under way: its own way shows when the next stamp comes back
         let mut came = |time_ns: i64, tsecr: u32| {
             let answer = answer(time_ns, tsecr);
-            std::iter::from_fn(|| acks.next(&answer)).map(|ack| ack.ack).collect::<Vec<u64>>()
+            std::iter::from_fn(|| acks.next(&answer))
+                .map(|ack| ack.ack)
+                .collect::<Vec<u64>>()
         };
         assert_eq!(came(WAY_NS, 1), [100]);
-        assert_eq!(came(WAY_NS + 500_000, 1), []);
+        assert!(came(WAY_NS + 500_000, 1).is_empty());
         assert_eq!(came(WAY_NS + 2_000_000, 2), [101, 102]);
         assert_eq!(acks.least_ns, WAY_NS);
     }

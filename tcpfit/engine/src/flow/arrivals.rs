@@ -152,6 +152,9 @@ impl Arrivals {
     pub fn share_counter(&mut self) {
         self.id.ignore_gaps();
         self.forget_skipped();
+        if let Some(uncommon) = &mut self.uncommon {
+            uncommon.counts.unplaced = 0;
+        }
     }
 
     /// A packet of the sender without data: it takes an identification too.

@@ -102,7 +102,7 @@ pub struct Sender {
     /// Transmissions so far, in segments.
     pub order: u64,
     /// Mean time from an ACK to what it let go; 0 while none was seen.
-    response_ns: i64,
+    pub response_ns: i64,
     pub last_sent_ns: i64,
     pub board: Scoreboard,
     /// Most that was outstanding, in segments.

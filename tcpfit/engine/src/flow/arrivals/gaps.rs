@@ -19,6 +19,9 @@ const LARGEST_GAP: u32 = 1000;
 /// another reason, a capture of every n-th packet for one.
 const MOST_MISSING: u64 = 8;
 
+/// Segments that a sender has under way at its start (RFC 6928).
+const INITIAL_WINDOW: usize = 10;
+
 /// A transmission that was made and has not come by.
 #[derive(Clone, Copy, Debug)]
 pub struct Missing {
@@ -273,6 +276,11 @@ impl Arrivals {
 
     /// `count` skipped identifications that no new data explain: resends that were lost again.
     fn lost_resends(&mut self, count: usize, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        if count > INITIAL_WINDOW.max(sender.flight_max as usize) && sender.likely_resend(passing.left).is_none() {
+            // more than was ever under way, and none of it is missing: other packets have these numbers
+            self.share_counter();
+            return;
+        }
         for _ in 0..count {
             let time_ns = sender.fast_retransmit_ns(passing.time_ns);
             self.lost_resend(passing.left, time_ns, passing, sender, sink);

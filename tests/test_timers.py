@@ -1,0 +1,119 @@
+"""Is a resend the timer's where a timer has run, and only there; and are skipped identifications losses only where
+they can be?"""
+
+from __future__ import annotations
+
+import struct
+
+import captures
+from captures import ACK, START_NS, SYN, Packet
+
+import tcpfit
+
+SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
+MSS, RTT_S = 1000, 0.05
+
+
+class Conversation:
+    """Packets at a capture point, in any order; sequence numbers count from the SYN."""
+
+    def __init__(self, *, sack: bool, halves_s: tuple[float, float] = (RTT_S, 1e-5)) -> None:
+        self.packets: list[Packet] = []
+        options = struct.pack(">BBH", 2, 4, MSS) + (b"\x04\x02\x01\x01" if sack else b"")
+        self.sent(0, 0, SYN, options=options)
+        self.heard(halves_s[0], 1, flags=SYN | ACK, options=options)
+        self.sent(sum(halves_s), 1)
+
+    def sent(self, at_s, seq, flags=ACK, payload=0, options=b"", ip_id=0):
+        self._add(at_s, SENDER, seq, 0 if flags & SYN else 1, flags, payload, options, ip_id)
+
+    def heard(self, at_s, ack, *blocks, flags=ACK, options=b""):
+        if blocks:
+            edges = [edge for block in blocks for edge in block]
+            options = b"\x01\x01\x05" + struct.pack(f">B{len(edges)}I", 2 + 4 * len(edges), *edges)
+        self._add(at_s, RECEIVER, 0 if flags & SYN else 1, ack, flags, 0, options, 0)
+
+    def _add(self, at_s, src, seq, ack, flags, payload, options, ip_id):
+        ends = (SENDER, RECEIVER, 40000, 80) if src == SENDER else (RECEIVER, SENDER, 80, 40000)
+        datagram = captures.tcp(*ends, seq, ack, flags, payload, options, ip_id=ip_id)
+        frame = captures.link(datagram, captures.ETHERNET)
+        self.packets.append(Packet(START_NS + round(at_s * 1e9), frame, len(frame)))
+
+    def analysed(self, path):
+        path.write_bytes(captures.pcap(sorted(self.packets, key=lambda packet: packet.time_ns)))
+        return tcpfit.analyze(path)
+
+
+def stop_and_go(talk, start_s, rounds):
+    """Rounds of one segment, the next sent 20 us after the ACK; the time and the number after them."""
+    at_s, seq = start_s, 1
+    for _ in range(rounds):
+        talk.sent(at_s, seq, payload=MSS)
+        seq += MSS
+        talk.heard(at_s + RTT_S, seq)
+        at_s += RTT_S + 2e-5
+    return at_s, seq
+
+
+def late_resend(tmp_path, pause_s):
+    """Twenty segments of which the first is lost; SACKs come for 200 ms after the left edge moved last, and `pause_s`
+    after the last of them the first is sent again."""
+    talk = Conversation(sack=True)
+    start_s, head = stop_and_go(talk, 0.1, 20)
+    first = head + MSS
+    talk.sent(start_s, head, payload=MSS)
+    for n in range(20):
+        talk.sent(start_s + 1e-4 * n, first + n * MSS, payload=MSS)
+    moved_s = start_s + RTT_S
+    talk.heard(moved_s, first)
+    for n in range(1, 20):
+        last_s = moved_s + 0.2 * n / 19
+        talk.heard(last_s, first, (first + MSS, first + (n + 1) * MSS))
+    talk.sent(last_s + pause_s, first, payload=MSS)
+    talk.heard(last_s + pause_s + RTT_S, first + 20 * MSS)
+    return talk.analysed(tmp_path / "late.pcap")
+
+
+def test_a_host_that_answers_at_once_waited_for_its_timer(tmp_path):
+    """250 ms after the segment was sent, the replayed timer's length, and 212 ms after the left edge moved. What three
+    SACKed segments ask for this host sends within 20 us."""
+    asked = late_resend(tmp_path, 2e-5)
+    assert (1, 0) == tuple(asked.flows.row(0, named=True)[name] for name in ("fast_recoveries", "timeouts"))
+    waited = late_resend(tmp_path, 0.012)
+    assert (0, 1) == tuple(waited.flows.row(0, named=True)[name] for name in ("fast_recoveries", "timeouts"))
+
+
+def test_no_timer_runs_for_a_millisecond(tmp_path):
+    """Without SACK a resend that comes again is the timer's, unless it comes at once."""
+    timeouts = {}
+    for again_s in (0.0007, 0.3):
+        talk = Conversation(sack=False)
+        start_s, head = stop_and_go(talk, 0.1, 20)
+        for n in range(6):
+            talk.sent(start_s + 1e-4 * n, head + n * MSS, payload=MSS)
+        for n in range(5):
+            talk.heard(start_s + RTT_S + 1e-4 * n, head)
+        resent_s = start_s + RTT_S + 3e-4
+        talk.sent(resent_s, head, payload=MSS, ip_id=7)
+        talk.sent(resent_s + again_s, head, payload=MSS, ip_id=8)
+        talk.heard(resent_s + again_s + RTT_S, head + 6 * MSS)
+        flow = talk.analysed(tmp_path / "again.pcap").flows.row(0, named=True)
+        assert 1 == flow["fast_recoveries"]
+        timeouts[again_s] = flow["timeouts"]
+    assert {0.0007: 0, 0.3: 1} == timeouts
+
+
+def test_more_numbers_than_segments_can_be_under_way_are_other_packets(tmp_path):
+    """A host that counts all its packets: flights of ten, a step of one each, and hundreds of others between two."""
+    for between, high in ((600, 0), (3, 3 * 29)):
+        talk = Conversation(sack=True, halves_s=(1e-5, RTT_S))
+        at_s, seq, ip_id = 0.1, 1, 100
+        for _ in range(30):
+            for n in range(10):
+                talk.sent(at_s + 1e-4 * n, seq, payload=MSS, ip_id=ip_id)
+                talk.heard(at_s + 1e-4 * n + 1e-5, seq + MSS)
+                seq, ip_id = seq + MSS, ip_id + 1
+            at_s, ip_id = at_s + RTT_S, ip_id + between
+        flow = talk.analysed(tmp_path / "counter.pcap").flows.row(0, named=True)
+        assert "receiver" == flow["vantage"]
+        assert (0, 0, high) == (flow["lost_segments"], flow["lost_low"], flow["lost_high"]), between
