@@ -17,9 +17,9 @@ MSS, RTT_S = 1000, 0.05
 class Conversation:
     """Packets at a capture point, in any order; sequence numbers count from the SYN."""
 
-    def __init__(self, *, sack: bool, halves_s: tuple[float, float] = (RTT_S, 1e-5)) -> None:
+    def __init__(self, *, sack: bool, halves_s: tuple[float, float] = (RTT_S, 1e-5), options: bytes = b"") -> None:
         self.packets: list[Packet] = []
-        options = struct.pack(">BBH", 2, 4, MSS) + (b"\x04\x02\x01\x01" if sack else b"")
+        options += struct.pack(">BBH", 2, 4, MSS + 12 * bool(options)) + (b"\x04\x02\x01\x01" if sack else b"")
         self.sent(0, 0, SYN, options=options)
         self.heard(halves_s[0], 1, flags=SYN | ACK, options=options)
         self.sent(sum(halves_s), 1)
@@ -81,6 +81,43 @@ def test_a_host_that_answers_at_once_waited_for_its_timer(tmp_path):
     assert (1, 0) == tuple(asked.flows.row(0, named=True)[name] for name in ("fast_recoveries", "timeouts"))
     waited = late_resend(tmp_path, 0.012)
     assert (0, 1) == tuple(waited.flows.row(0, named=True)[name] for name in ("fast_recoveries", "timeouts"))
+
+
+def stamps(sent_s, echoed_s):
+    """Timestamps of a millisecond: when the segment was sent, and when what it echoes was."""
+    return struct.pack(">BBBBII", 1, 1, 8, 10, *(1000 + int(1000 * at_s) for at_s in (sent_s, echoed_s)))
+
+
+def held_resend(tmp_path, late_s):
+    """At the receiver, without SACK: rounds of eight segments over 100 ms, of the last the first is lost. Its resend,
+    which the third duplicate ACK asked for, comes `late_s` after a round trip."""
+    way_s, count, rounds = 0.05, 8, 30
+    talk = Conversation(sack=False, halves_s=(1e-5, 2 * way_s), options=stamps(0, 0))
+    head = 1 + (rounds - 1) * count * MSS
+    seq, heard_s = 1, 0.0
+    for n in range(rounds):
+        sent_s = 0.2 + 2 * way_s * n
+        for k in range(count):
+            at_s = sent_s + way_s + 5e-4 * k
+            if seq != head:
+                talk.sent(at_s, seq, payload=MSS, options=stamps(at_s - way_s, heard_s), ip_id=1 + count * n + k)
+                talk.heard(at_s + 1e-5, min(seq + MSS, head), options=stamps(at_s, at_s - way_s))
+            seq += MSS
+        heard_s = sent_s + way_s
+    third_s = sent_s + way_s + 3 * 5e-4 + 1e-5
+    resent_s = third_s + way_s
+    came_s = resent_s + way_s + late_s
+    talk.sent(came_s, head, payload=MSS, options=stamps(resent_s, third_s), ip_id=241)
+    talk.heard(came_s + 1e-5, seq, options=stamps(came_s, resent_s))
+    return talk.analysed(tmp_path / "held.pcap").flows.row(0, named=True)
+
+
+def test_a_resend_that_the_path_held_is_not_the_timers(tmp_path):
+    """A short timer could have run for the 150 ms and more that the left edge stood; three duplicates had asked."""
+    for late_s in (0.003, 0.06, 0.1):
+        flow = held_resend(tmp_path, late_s)
+        assert "receiver" == flow["vantage"]
+        assert (1, 0) == (flow["fast_recoveries"], flow["timeouts"]), late_s
 
 
 def test_no_timer_runs_for_a_millisecond(tmp_path):

@@ -359,7 +359,9 @@ impl Sender {
         if can_probe && !q.clocked && due {
             return Reason::Tlp;
         }
-        if q.head && timer {
+        // away from the sender what duplicate ACKs asked for may have been held on its way for as long as a short timer
+        let held = self.vantage != Vantage::Sender && self.timestamps && self.duplicate_acks >= DUPTHRESH;
+        if q.head && timer && (full_timer || !held || self.is_silent(q)) {
             return Reason::Rto;
         }
         // hosts that have seen reordering wait for more than three; the timer runs on meanwhile (RFC 6298, 5.3). What an ACK
