@@ -17,7 +17,7 @@ from tcpfit.ranking.steady import Steady, steady
 
 @dataclass(frozen=True)
 class Cut:
-    """Parameters by name, arrays over the flows: values (b as of a Reno sender) and the ends of their 95 % intervals.
+    """Parameters by name, arrays over the flows: values and the ends of their 95 % intervals, b as of a Reno sender.
 
     `held_out` are the values for a block that is predicted from the others, where those have no observation: none for
     what blocks have sums of, since the flow's value is of the block's own events then, and the replayed timer (RFC
@@ -38,7 +38,8 @@ def cut(evidence: Evidence, parameters: pl.DataFrame, per_block: int = EVENTS, r
     """The flows' blocks of at least `per_block` events; `parameters` are those of the flows under the rule."""
     value, low, high = _wide(parameters, evidence)
     family = families(evidence)
-    value["b"] = as_reno(family, value["b"])
+    for side in (value, low, high):
+        side["b"] = as_reno(family, side["b"])
     part = steady(evidence, value["w_max"])
     unknown = np.full(len(evidence), np.nan)
     held_out = {**value, **dict.fromkeys(OF_SUMS, unknown), "rto": evidence.column("rto_s")}
