@@ -25,7 +25,7 @@ from tcpfit.ranking.cut import cut
 from tcpfit.ranking.prediction import missing, predict, spread
 from tcpfit.ranking.steady import Steady
 from tcpfit.ranking.table import BASELINES, RANKING, TEXTS, VERDICTS
-from tcpfit.ranking.variants import fitted_parameter, named_models
+from tcpfit.ranking.variants import fitted_parameter, throughput_models
 from tcpfit.ranking.verdict import Candidate, too_little, verdict
 from tcpfit.schema import check_table, check_tables
 
@@ -63,7 +63,8 @@ def rank(
     is a row of that name beside the printed one. `per_block` is the fewest loss or reordering events of a block. Under
     the rule `tfrc` p is that of the weighted loss intervals, in `parameters` too; of the other rules the tables are
     those of `parameters.under_rule`. `evidence` is that of the tables, where it is there already. Raises
-    InvalidParameter for a parameter that cannot be fitted, and for other arguments that make no sense.
+    InvalidParameter for a model of transfer times, for a parameter that cannot be fitted, and for other arguments that
+    make no sense.
     """
     check_tables(flows=flows, events=events, rounds=rounds)
     check_table("the table of parameters", parameters, PARAMETERS, "tcpfit.parameters.estimate")
@@ -71,13 +72,13 @@ def rank(
     arguments.whole("per_block", per_block)
     fits = arguments.texts("fits", fits)
     if models is not None:
-        models = named_models(models)
+        models = throughput_models(models)
     evidence = Evidence(flows, events, rounds) if evidence is None else evidence
     chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
     found = cut(evidence, parameters, per_block, rule)
     value, low, high, blocks = found.value, found.low, found.high, found.blocks
     total = blocks.of_flows()
-    whole = {**of_blocks(total, value), **_sizes(evidence)}
+    whole = of_blocks(total, value)
     with np.errstate(divide="ignore", invalid="ignore"):
         ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
     facts = _facts(evidence, total, whole, value, low, high, found.family, bottleneck(evidence, found.steady))
@@ -126,19 +127,13 @@ def _fit(
     below, above = spread(model, predicted, whole, ends[0], ends[1])
     smss = evidence.column("smss_bytes")
     with np.errstate(divide="ignore", invalid="ignore"):
-        if model.predicts == "transfer-time":
-            fit.predicted_time = predicted
-            fit.predicted_bps = 8 * evidence.column("unique_bytes") / predicted
-            fit.ratio = np.log(predicted / _transfer_time(evidence))
-            fit.residuals = np.full(len(blocks.owner), np.nan)
-        else:
-            to_send = evidence.column("unique_bytes")
-            if model.quantity == "send-rate":
-                to_send = evidence.column("sent_segments") * evidence.full_size * smss
-            fit.predicted_bps = 8 * predicted * smss
-            fit.predicted_time = to_send / (predicted * smss)
-            fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
-            fit.residuals = residuals.held_out(model, blocks, others) if fitted is None else fitted.residuals
+        to_send = evidence.column("unique_bytes")
+        if model.quantity == "send-rate":
+            to_send = evidence.column("sent_segments") * evidence.full_size * smss
+        fit.predicted_bps = 8 * predicted * smss
+        fit.predicted_time = to_send / (predicted * smss)
+        fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
+        fit.residuals = residuals.held_out(model, blocks, others) if fitted is None else fitted.residuals
     fit.low, fit.high = fit.ratio + below, fit.ratio + above
     fit.unknown, outside = np.isnan(predicted), np.isnan(predicted)
     for name, gone in missing(model, whole).items():
@@ -403,17 +398,6 @@ def _order(score: Floats, ratio: Floats, usable: NDArray[np.bool_], models: NDAr
     keys = np.abs(ratio), by_score, ~usable  # the last one counts first
     order = np.lexsort((*(np.where(out, 0, key) for key in keys), out))
     return order, (~out).sum(axis=1)
-
-
-def _transfer_time(evidence: Evidence) -> Floats:
-    return (evidence.column("last_ns") - evidence.column("first_ns")) / 1e9
-
-
-def _sizes(evidence: Evidence) -> dict[str, Floats]:
-    """What transfer-time models take beside the parameters: the transfer in segments."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        segments = np.ceil(evidence.column("unique_bytes") / evidence.column("smss_bytes"))
-    return {"segments": segments, "n": segments}
 
 
 def _facts(

@@ -8,7 +8,7 @@ from tcpfit.schema import BOOL, F64, STR, U32, Column
 
 STATES = {
     "explained": "one applicable model predicts the flow better than every other",
-    "undecided": "several applicable models predict it equally well",
+    "undecided": "several applicable models predict it equally well, or one as near cannot be compared with the best",
     "insufficient": "too few events to tell models apart, or too many packets that the capture missed",
     "none_applies": "no model's assumptions hold, or none of those that apply comes near the rate",
 }
@@ -28,7 +28,7 @@ RANKING = (
     Column("rank", U32, "", "1 is best; applicable models first; null for a baseline or where nothing was predicted"),
     Column("score", F64, "", "weighted mean square of ln(predicted/observed) over blocks, each from the others' sums"),
     Column("predicted_bps", F64, "bit/s", "predicted rate of the steady part, payload bits"),
-    Column("predicted_time_s", F64, "s", "time the whole transfer takes at that rate, or that the model predicts"),
+    Column("predicted_time_s", F64, "s", "time the whole transfer takes at that rate"),
     Column("log_ratio", F64, "", "ln(predicted/observed) of the steady part, in the quantity the model predicts"),
     Column("log_ratio_low", F64, "", "lower end of its 95 % interval, from the parameters' intervals"),
     Column("log_ratio_high", F64, "", "upper end"),

@@ -31,8 +31,7 @@ def by_name(names: Iterable[str]) -> dict[str, Model]:
     for text in arguments.texts("models", names):
         name, plus, parameter = text.partition("+")
         model = get(name)
-        if model.predicts != "throughput":
-            raise InvalidParameter(f"{name} predicts transfer times; flows are ranked by models of throughput")
+        _of_throughput(name, model)
         chosen[text] = extended(model, parameter) if plus else model
     if not chosen:
         raise InvalidParameter("name at least one model")
@@ -62,6 +61,19 @@ def named_models(models: Any) -> dict[str, Model]:
     for model in found.values():
         arguments.instance("each of models", model, Model, "a tcpfit.models.Model")
     return dict(found)
+
+
+def throughput_models(models: Any) -> dict[str, Model]:
+    """The same; raises InvalidParameter for a model of transfer times too: no block of a flow is a transfer."""
+    found = named_models(models)
+    for name, model in found.items():
+        _of_throughput(name, model)
+    return found
+
+
+def _of_throughput(name: str, model: Model) -> None:
+    if model.predicts != "throughput":
+        raise InvalidParameter(f"{name} predicts transfer times; flows are ranked by models of throughput")
 
 
 def extensions(model: Model) -> list[str]:

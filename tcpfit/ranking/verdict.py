@@ -3,9 +3,10 @@
 Before all else `insufficient`: most of the flow's data is in the capture twice, or it missed more than 1 %, so that
 what is made of its losses, or of their absence, may be the capture's doing. `none_applies`: no model's assumptions
 hold, or the best of those whose do misses the observed rate by more than a quarter beyond the doubt in its parameters.
-`insufficient`: fewer than 8 steady rounds and no model that applies, or fewer than 8 blocks of 4 events. `undecided`:
-the blocks cannot tell the best model from others (difference within two standard errors, or 5 % of the rate).
-`explained`: one is left.
+`insufficient`: fewer than 8 steady rounds and no model that applies, fewer than 8 blocks of 4 events, or no model that
+applies has a score. `undecided`: the blocks cannot tell the best model from others (difference within two standard
+errors, or 5 % of the rate), or one without a score, which nothing is known against, is as near to the rate of the
+whole. `explained`: one is left.
 """
 
 from __future__ import annotations
@@ -78,7 +79,15 @@ def verdict(
             f"The steady part has {_events(events)}, enough for {whole} block{'' if whole == 1 else 's'} of "
             f"{per_block}; a comparison needs {ENOUGH}. Nearest is {best.name}, {_off(best)}.",
         )
-    if _misses(best):
+    if best.score is None:
+        return Verdict(
+            "insufficient",
+            [],
+            f"The steady part has {blocks} blocks, but no model that applies can be compared by them: none predicts "
+            f"each from what the others show. Nearest is {best.name}, {_off(best)}.",
+        )
+    open_ = _open(best, fit)
+    if _misses(best) and not open_:
         return Verdict(
             "none_applies",
             [],
@@ -87,7 +96,7 @@ def verdict(
         )
     equals = [c for c in fit if c.as_good]
     beside = _beside(best, baseline)
-    if len(equals) == 1:
+    if len(equals) == 1 and not open_:
         return Verdict(
             "explained",
             [best.name],
@@ -96,8 +105,8 @@ def verdict(
         )
     return Verdict(
         "undecided",
-        [c.name for c in equals],
-        f"{_equals(best, equals, blocks)}; {best.name} is {_off(best)}{beside}{_weak(best)}.",
+        [c.name for c in (*equals, *open_)],
+        f"{_equals(best, equals, blocks)}{_uncompared(open_)}; {best.name} is {_off(best)}{beside}{_weak(best)}.",
     )
 
 
@@ -129,9 +138,25 @@ def _equals(best: Candidate, equals: Sequence[Candidate], blocks: int) -> str:
     others = [c.name for c in equals if c.name not in tied]
     near = f"{_list(others)} {'is' if len(others) == 1 else 'are'} as near to the observed rate" if others else ""
     if len(tied) == 1:
-        return f"{best.name} predicts the {blocks} blocks best, and {near}, within {100 * SAME:.0f} %"
+        first = f"{best.name} predicts the {blocks} blocks best"
+        return f"{first}, and {near}, within {100 * SAME:.0f} %" if others else first
     equal = f"{_list(tied)} predict the {blocks} blocks equally well"
     return f"{equal}, and {near} as {best.name}, within {100 * SAME:.0f} %" if others else equal
+
+
+def _open(best: Candidate, fit: Sequence[Candidate]) -> list[Candidate]:
+    """The models without a score, so not told from the best by the blocks, that are as near to the rate of the whole
+    as the best, and near it."""
+    without = [c for c in fit if c.score is None and not _misses(c)]
+    return [c for c in without if abs(c.log_ratio or 0.0) <= abs(best.log_ratio or 0.0)]
+
+
+def _uncompared(open_: Sequence[Candidate]) -> str:
+    if not open_:
+        return ""
+    verbs = ("is", "does") if len(open_) == 1 else ("are", "do")
+    names = _list([c.name for c in open_])
+    return f"; {names} {verbs[0]} no further from the observed rate, but {verbs[1]} not predict every block"
 
 
 def _none(candidates: Sequence[Candidate], predicted: Sequence[Candidate]) -> Verdict:

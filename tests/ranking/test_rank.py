@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables, together
 
+from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import catalogue
 from tcpfit.parameters import estimate
 from tcpfit.ranking import RANKING, VERDICTS, rank
@@ -206,6 +207,53 @@ def test_one_model_can_be_chosen(pftk: Tables) -> None:
     ranking, verdicts = rank(*pftk, estimate(*pftk), {"mathis": catalogue()["mathis"]})
     assert {"mathis", *BASELINES} == set(ranking["model"])
     assert verdicts["state"][0] != "undecided"
+
+
+def losses_in_one_block() -> Tables:
+    """A flow of 400 rounds whose reordering makes blocks everywhere, and whose losses all lie in the middle one: no
+    other block has a loss rate."""
+    lossy, rounds, events = (1, 196, 197, 198, 199), [], []
+    for i in range(400):
+        flight = 20.0 + i % 8
+        hit = {"lost_segments": 1, "phase": "recovery"} if i in lossy else {}
+        rounds.append(round_row(i, 0.1 * i, 0.1, flight=flight, sent_segments=20, acked_bytes=20_000, **hit))
+        if hit:
+            events.append(event_row("loss_event", 0.1 * i, segments=1, flight=19.0, timeout_follows=False))
+            events.append(event_row("recovery", 0.1 * i + 0.01, segments=1, flight=20.0, value=0.05))
+        elif i % 10 == 5:
+            events.append(event_row("reorder_event", 0.1 * i + 0.05, segments=1, value=0.02))
+    flow = flow_row(
+        sent_segments=8000,
+        data_segments=8000,
+        data_bytes=8_000_000,
+        unique_bytes=8_000_000,
+        lost_segments=5,
+        lost_low=5,
+        lost_high=5,
+        loss_events=5,
+        rtt_mean_s=0.1,
+        rtt_p95_s=0.1,
+        rto_s=0.3,
+        flight_max=27.0,
+        last_ns=40 * 10**9,
+    )
+    return tables([flow], events, rounds)
+
+
+def test_no_model_is_named_that_no_block_could_be_compared_by() -> None:
+    parts = losses_in_one_block()
+    chosen = {name: catalogue()[name] for name in ("mathis", "pftk-full")}
+    ranking, verdicts = rank(*parts, estimate(*parts), chosen)
+    models = ranking.filter(pl.col("model").is_in([*chosen]))
+    assert models["applicable"].any() and models["log_ratio"].is_not_null().all()
+    assert models["score"].is_null().all()
+    assert ("insufficient", []) == (verdicts["state"].item(), verdicts["models"].item().to_list())
+    assert "no model that applies can be compared" in verdicts["text"].item()
+
+
+def test_transfer_times_are_not_ranked_by_blocks(pftk: Tables) -> None:
+    with pytest.raises(InvalidParameter, match="hysteresis predicts transfer times; flows are ranked by models of thr"):
+        rank(*pftk, estimate(*pftk), {"hysteresis": catalogue()["hysteresis"]})
 
 
 @given(st.integers(0, 99), st.integers(1, 40), st.integers(0, 65), st.booleans())

@@ -51,6 +51,45 @@ def test_blocks_that_are_too_few_are_counted(blocks: int, events: float, said: s
     assert said in verdict([candidate("a")], blocks, events, 200.0, 0.04).text
 
 
+def unscored(name: str, log_ratio: float) -> Candidate:
+    """A model of which some block shows too little: it has no score, so no difference either."""
+    return candidate(name, False, False, log_ratio)._replace(score=None, probability_best=None)
+
+
+@pytest.mark.parametrize("models", [[unscored("a", 0.02)], [unscored("a", 0.02), unscored("b", 0.3)]])
+def test_models_that_no_blocks_compare_explain_nothing(models: list[Candidate]) -> None:
+    """As the ranking hands them over: the first one counts as equal to itself."""
+    found = verdict([models[0]._replace(as_good=True), *models[1:]], 16, 100.0, 200.0, 0.04)
+    assert ("insufficient", []) == (found.state, found.models)
+    assert "16 blocks, but no model that applies can be compared by them" in found.text
+    assert "Nearest is a, 2 % above the observed rate" in found.text
+
+
+@pytest.mark.parametrize(
+    ("best", "others", "state", "named", "said"),
+    [
+        (0.02, [unscored("b", -0.02)], "undecided", ["a", "b"], "a predicts the 16 blocks best; b is no further from"),
+        (0.02, [unscored("b", 0.03)], "explained", ["a"], "a explains the rate"),
+        (
+            0.1,
+            [candidate("b"), unscored("c", 0.0), unscored("d", 0.01)],
+            "undecided",
+            ["a", "b", "c", "d"],
+            "equally well; c and d are no further from the observed rate, but do not predict every block; a is 11 %",
+        ),
+        (0.5, [unscored("b", 0.1)], "undecided", ["a", "b"], "b is no further from the observed rate, but does not"),
+        (0.5, [unscored("b", 0.45)], "none_applies", [], "the best of them, a, is 65 % above"),
+        (0.5, [unscored("b", 0.6)], "none_applies", [], "the best of them, a, is 65 % above"),
+    ],
+)
+def test_a_model_without_a_score_that_is_as_near_leaves_it_open(
+    best: float, others: list[Candidate], state: str, named: list[str], said: str
+) -> None:
+    found = verdict([candidate("a", log_ratio=best), *others], 16, 100.0, 200.0, 0.04)
+    assert (state, named) == (found.state, found.models)
+    assert said in found.text
+
+
 def test_nothing_prefers_a_model_that_nothing_is_compared_with() -> None:
     alone = verdict([candidate("a")], 16, 100.0, 200.0, 0.04)
     assert "no other model was compared with it" in alone.text
