@@ -404,9 +404,20 @@ def polars_schema(table: str) -> pl.Schema:
 
 
 def check_tables(**tables: object) -> None:
-    """Raise InvalidParameter where one of these, under their names in `TABLES`, is not such a table."""
+    """Raise InvalidParameter where one of these, under their names in `TABLES`, is not such a table, or where one of
+    flows has a number twice: events and rounds of either would be taken for those of both."""
     for name, table in tables.items():
         check_table(f"the table {name}", table, TABLES[name])
+        if name == "flows" and isinstance(table, pl.DataFrame):
+            _check_numbers(table["flow"])
+
+
+def _check_numbers(numbers: pl.Series) -> None:
+    if numbers.n_unique() < len(numbers):
+        twice = numbers.filter(numbers.is_duplicated())[0]
+        raise InvalidParameter(
+            f"flow {twice} is in the table flows twice; renumber the flows before tables of several captures are joined"
+        )
 
 
 def check_table(name: str, table: object, columns: Iterable[Column], origin: str = "tcpfit.analyze") -> None:

@@ -39,6 +39,11 @@ def a() -> SimpleNamespace:
     )
 
 
+def _twice(table: pl.DataFrame) -> pl.DataFrame:
+    """As tables of two captures are that were joined as they are."""
+    return pl.concat([table, table])
+
+
 def analyzed(**settings: Any) -> Callable[[Any], Any]:
     return lambda _: tcpfit.analyze(SAMPLE, **settings)
 
@@ -201,6 +206,19 @@ TABLES: list[Case] = [
     (lambda a: displacement.past_dupthresh(a.flows), "the table events lacks the column 'time_ns'"),
     (lambda a: ranking.observed(a.flows.drop("smss_bytes"), a.events, a.rounds), "lacks the column 'smss_bytes'"),
     (lambda a: ranking.rank(a.flows, a.events, a.rounds, a.flows), "the table of parameters lacks the column 'name'"),
+    (
+        lambda a: parameters.estimate(_twice(a.flows), a.events, a.rounds),
+        "flow 0 is in the table flows twice; renumber the flows before tables of several captures are joined",
+    ),
+    (lambda a: ranking.observed(_twice(a.flows), a.events, a.rounds), "flow 0 is in the table flows twice"),
+    (
+        lambda a: ranking.rank(a.flows, a.events, a.rounds, _twice(a.estimates)),
+        "the table of parameters has p of flow 0 twice; renumber the flows before tables of several captures are",
+    ),
+    (
+        lambda a: ranking.by_block(a.flows, a.events, a.rounds, _twice(a.estimates.filter(pl.col("name") == "rtt"))),
+        "the table of parameters has rtt of flow 0 twice",
+    ),
     (lambda a: diagnosis.diagnose(a.whole, a.events, a.rounds), "the table flows must be a polars DataFrame"),
     (lambda a: diagnosis.account(a.flows, a.events, a.flows), "the table rounds lacks the column 'round'"),
     (lambda a: diagnosis.silences(None, a.events, a.rounds), "the table flows must be a polars DataFrame"),

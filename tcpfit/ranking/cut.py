@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from tcpfit.exceptions import InvalidParameter
 from tcpfit.parameters.evidence import Evidence, floats
 from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats
@@ -47,10 +48,21 @@ def cut(evidence: Evidence, parameters: pl.DataFrame, per_block: int = EVENTS, r
 
 
 def _wide(parameters: pl.DataFrame, evidence: Evidence) -> tuple[dict[str, Floats], ...]:
-    """Values, low and high ends as arrays over the flows, by name; NaN where there is no row or no value."""
+    """Values, low and high ends as arrays over the flows, by name; NaN where there is no row or no value.
+
+    Raises InvalidParameter for a parameter that a flow has twice.
+    """
     rows = parameters.select("flow", "value", "low", "high", name=pl.col("name").cast(NAME, strict=False).to_physical())
     rows = rows.filter(pl.col("name").is_not_null() & pl.col("flow").is_in(evidence.flows["flow"].implode()))
     at = rows["name"].to_numpy(), np.searchsorted(evidence.flow, rows["flow"].to_numpy())
+    there = np.zeros((len(NAMES), len(evidence)), np.bool_)
+    there[at] = True
+    if np.count_nonzero(there) < rows.height:
+        flow, name = rows.filter(rows.select("flow", "name").is_duplicated()).select("flow", "name").row(0)
+        raise InvalidParameter(
+            f"the table of parameters has {list(NAMES)[name]} of flow {flow} twice; renumber the flows before tables "
+            "of several captures are joined"
+        )
     found = []
     for side in ("value", "low", "high"):
         grid = np.full((len(NAMES), len(evidence)), np.nan)
