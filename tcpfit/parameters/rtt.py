@@ -4,9 +4,9 @@
 round trip that was seen, of the samples and of a SYN and its answer, which no queue of the flow's own has delayed;
 `rtt_p95` the 95th percentile of the samples.
 **Intervals**: of rtt, Student's over the rounds (a queue makes them alike, `intervals.long_run`); of rtt_min, from
-below only: with n samples that exceed the path's minimum by an exponential time of the mean excess, the smallest
-one exceeds it by less than 3.69/n of that mean in 97.5 % of cases; of rtt_p95, the order statistics of the rounds'
-times, and never less than the 3 % of the bins the percentile is read from.
+below only: where n samples exceed the path's minimum by an exponential time, 40^(1/(n-1)) - 1 times their mean
+excess over the least of them reaches from that one down to the minimum in 97.5 % of cases; of rtt_p95, the order
+statistics of the rounds' times, and never less than the 3 % of the bins the percentile is read from.
 **Validation**: tests/parameters/test_rates.py.
 """
 
@@ -42,8 +42,18 @@ def rtt_min(evidence: Evidence) -> Estimate:
     value, samples = evidence.column("rtt_min_s"), evidence.column("rtt_samples")
     excess = np.maximum(evidence.column("rtt_mean_s") - value, 0.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        low = np.where(samples > 1, np.maximum(value - 3.69 * excess / samples, 0.0), np.nan)
+        low = np.where(samples > 1, np.maximum(value - _reach(samples) * excess, 0.0), np.nan)
     return Estimate(value, low, np.where(np.isfinite(low), value, np.nan), np.nan_to_num(samples).astype(np.int64))
+
+
+def _reach(n: Floats) -> Floats:
+    """How far the path's minimum may lie below the least of n samples, in their mean excess over that one.
+
+    n times what the least exceeds the minimum by is exponential; what the others exceed the least by sums to a gamma
+    variable of shape n - 1, of the same scale and independent. The first is above r times the second with a chance of
+    (1 + r)^(1 - n), here 1/40.
+    """
+    return np.asarray(40.0 ** (1.0 / (n - 1.0)) - 1.0)
 
 
 def rtt_p95(evidence: Evidence) -> Estimate:
