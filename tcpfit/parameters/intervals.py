@@ -26,6 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 Z95 = 1.959963984540054
+TAIL = 0.025
 ALIKE = 8  # observations from which neighbours are compared
 MOST_ALIKE, LEAST_ALIKE = 0.9, -0.5  # bounds of the correlation of neighbours
 PRIOR_EVENTS = 3.0  # events that the dispersion expected of a renewal process counts as
@@ -147,6 +148,31 @@ def count_factors(count: Floats) -> tuple[Floats, Floats]:
     base = np.where(some, count, 1.0)
     low = np.where(some, special.gammaincinv(base + 0.5, 0.025) / base, 0.0)
     return low[place], (special.gammaincinv(np.where(some, count, 0.0) + 1.0, 0.975) / base)[place]
+
+
+def quantile_ranks(n: Ints, share: float) -> tuple[Ints, Ints]:
+    """Places, from 0, of the order statistics of n values between which the quantile of that share lies, either end
+    wrong with at most 2.5 % (binomial law); below 0 and n or above where even the first or the last value is no end."""
+    n = np.asarray(n, np.int64)
+    low = np.floor(share * n - Z95 * np.sqrt(share * (1.0 - share) * n)).astype(np.int64)
+    high = np.ceil(share * n + Z95 * np.sqrt(share * (1.0 - share) * n)).astype(np.int64)
+
+    def above(k: Ints) -> Floats:  # the value at k lies above the quantile: no more than k lie below it
+        return np.where(k < 0, 0.0, special.bdtr(np.clip(k, 0, n), n, share))
+
+    def below(k: Ints) -> Floats:
+        return np.where(k < n, special.bdtrc(np.clip(k, 0, n), n, share), 0.0)
+
+    low, high = np.minimum(low, n - 1), np.clip(high, 0, n)
+    while (wrong := above(low) > TAIL).any():
+        low = low - wrong
+    while (narrower := (low < n - 1) & (above(low + 1) <= TAIL)).any():
+        low = low + narrower
+    while (wrong := below(high) > TAIL).any():
+        high = high + wrong
+    while (narrower := (high > 0) & (below(high - 1) <= TAIL)).any():
+        high = high - narrower
+    return low, high
 
 
 def binomial_interval(hits: Floats, trials: Floats) -> tuple[Floats, Floats]:

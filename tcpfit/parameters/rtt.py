@@ -5,19 +5,18 @@ round trip that was seen, of the samples and of a SYN and its answer, which no q
 `rtt_p95` the 95th percentile of the samples.
 **Intervals**: of rtt, Student's over the rounds (a queue makes them alike, `intervals.long_run`); of rtt_min, from
 below only: where n samples exceed the path's minimum by an exponential time, 40^(1/(n-1)) - 1 times their mean
-excess over the least of them reaches from that one down to the minimum in 97.5 % of cases; of rtt_p95, the order
-statistics of the rounds' times, and never less than the 3 % of the bins the percentile is read from.
+excess over the least of them reaches from that one down to the minimum in 97.5 % of cases; of rtt_p95, the
+order statistics of the rounds' times by the binomial law, and never less than the 3 % of the bins the percentile is
+read from. Below 72 rounds it has no upper end: 0.95^n, the chance that all lie below it, is more than 2.5 %.
 **Validation**: tests/parameters/test_rates.py.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Z95, Estimate, Floats, mean
+from tcpfit.parameters.intervals import Estimate, Floats, Ints, mean, quantile_ranks
 
 BIN = 1.03
 
@@ -66,17 +65,16 @@ def rtt_p95(evidence: Evidence) -> Estimate:
     times = times[order]
     n = np.bincount(owner, minlength=len(evidence)).astype(np.int64)
     first = np.concatenate(([0], np.cumsum(n)))[:-1]
-    low, high = np.full(len(n), np.nan), np.full(len(n), np.nan)
-    enough = n >= 2
-    if enough.any():
-        spread = Z95 * np.sqrt(0.95 * 0.05 * n)
+    if not len(times):
+        return Estimate(value, np.full(len(n), np.nan), np.full(len(n), np.nan), n)
 
-        def at(rank: Any) -> Floats:
-            inside = np.clip(np.rint(rank).astype(np.int64), 0, np.maximum(n - 1, 0))
-            found: Floats = times[np.minimum(first + inside, len(times) - 1)]
-            return found
+    def at(rank: Ints) -> Floats:
+        return np.asarray(times[np.clip(first + rank, 0, len(times) - 1)])
 
-        middle = at(0.95 * (n - 1))
-        low = np.where(enough, value * np.minimum(at(0.95 * (n - 1) - spread) / middle, 1 / BIN), np.nan)
-        high = np.where(enough, value * np.maximum(at(0.95 * (n - 1) + spread) / middle, BIN), np.nan)
+    place = 0.95 * np.maximum(n - 1, 0)
+    under = np.floor(place).astype(np.int64)
+    middle = at(under) + (place - under) * (at(np.minimum(under + 1, np.maximum(n - 1, 0))) - at(under))
+    below, above = quantile_ranks(n, 0.95)
+    low = np.where(below >= 0, value * np.minimum(at(below) / middle, 1 / BIN), np.nan)
+    high = np.where(above < n, value * np.maximum(at(above) / middle, BIN), np.nan)
     return Estimate(value, _above_least(low, evidence), high, n)

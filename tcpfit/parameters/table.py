@@ -39,7 +39,7 @@ PARAMETERS = (
     Column("name", NAME, "", "name of the parameter"),
     Column("value", F64, "", "its estimate, in the parameter's unit; null if it cannot be had"),
     Column("low", F64, "", "lower end of the 95 % interval; null if one observation or none is behind it"),
-    Column("high", F64, "", "upper end of the 95 % interval"),
+    Column("high", F64, "", "upper end of the 95 % interval; null too where the observations bound it from below only"),
     Column(
         "n",
         U32,

@@ -18,16 +18,14 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from scipy import special
 
 from tcpfit.parameters.evidence import Evidence, once
-from tcpfit.parameters.intervals import Z95, Estimate, Floats, Ints, alike, mean, nothing
+from tcpfit.parameters.intervals import Estimate, Floats, Ints, alike, mean, nothing, quantile_ranks
 from tcpfit.parameters.runs import run_numbers
 
 NEAR = 3.0
 FLAT_ROUNDS = 30
 LIMITED_ROUNDS = 3
-TAIL = 0.025
 
 
 def w(evidence: Evidence) -> Estimate:
@@ -87,11 +85,7 @@ def _median(values: Floats, owner: Ints, flows: int) -> Estimate:
     def at(rank: Ints) -> Floats:
         return np.asarray(values[np.clip(first + rank, 0, len(values) - 1)])
 
-    # values below the low end, of which the binomial law of a half gives at most 2.5 %
-    below = np.floor(0.5 * n - 0.5 * Z95 * np.sqrt(n)).astype(np.int64) + 1
-    for _ in range(2):
-        below -= special.bdtr(below, n, 0.5) > TAIL
-    known = (n > 0) & (below >= 0) & (special.bdtr(np.maximum(below, 0), n, 0.5) <= TAIL)
+    below, above = quantile_ranks(n, 0.5)
+    known = (below >= 0) & (above < n)
     middle = np.where(n > 0, (at((n - 1) // 2) + at(n // 2)) / 2, np.nan)
-    low, high = at(below), at(n - 1 - below)
-    return Estimate(middle, np.where(known, low, np.nan), np.where(known, high, np.nan), n)
+    return Estimate(middle, np.where(known, at(below), np.nan), np.where(known, at(above), np.nan), n)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import special
 
 from tcpfit.parameters import intervals
 
@@ -30,6 +31,25 @@ def test_binomial_interval_of_two_in_ten() -> None:
     assert [0.0252, 0.0] == pytest.approx(low[:2].tolist(), abs=5e-5)
     assert [0.5561, 0.3085] == pytest.approx(high[:2].tolist(), abs=5e-5)
     assert np.isnan([low[2], high[2]]).all()
+
+
+def test_ranks_around_a_quantile() -> None:
+    """25 values: heads and tails leave 2.2 % below the 8th and above the 18th. 0.95^71 is 2.6 %, 0.95^72 2.49 %:
+    of 71 values none is above the 95th percentile. Of 72 no more than 63 lie below it in 1.0 %, 64 in 2.7 %."""
+    ranks = intervals.quantile_ranks(np.array([0, 5, 6, 25]), 0.5)
+    assert [[-1, -1, 0, 7], [0, 5, 5, 17]] == [end.tolist() for end in ranks]
+    ranks = intervals.quantile_ranks(np.array([1, 2, 71, 72]), 0.95)
+    assert [[-1, 0, 62, 63], [1, 2, 71, 71]] == [end.tolist() for end in ranks]
+
+
+@given(st.integers(0, 2000), st.floats(0.01, 0.99))
+def test_ranks_around_a_quantile_are_the_narrowest(n: int, share: float) -> None:
+    low, high = (int(end[0]) for end in intervals.quantile_ranks(np.array([n]), share))
+    assert -1 <= low < max(high, 0) <= n or n == 0
+    assert low < 0 or special.bdtr(low, n, share) <= 0.025
+    assert low == n - 1 or special.bdtr(low + 1, n, share) > 0.025
+    assert high == n or special.bdtrc(high, n, share) <= 0.025
+    assert high == 0 or special.bdtrc(high - 1, n, share) > 0.025
 
 
 def renewals(cycles: list[float], sizes: list[float], dead: float = 0.0) -> float:
