@@ -5,7 +5,8 @@ lie before it. What a timeout interrupts is over when all data that were sent by
 calls their end `recover`), however many more timers run out on the way: until then the ACKs are of the overshoot. A
 flow that never reacted starts where its flight first reaches nine tenths of its largest.
 **Time**: a round lasts until the next one starts (a timeout's silence belongs to it), less the time in which nothing
-was outstanding: an application's pauses are set apart.
+was outstanding: an application's pauses are set apart. A flow's last round lasts until its last ACK; how long the
+connection stays open after that (RFC 9293, 3.6) is neither the transfer's time nor a pause in it.
 **Window-limited rounds** are counted (`limited`), not cut out: a loss rate measured only where the window was free
 would be biased upwards. Their share decides which models apply.
 """
@@ -26,6 +27,8 @@ START = 0.9
 AT_LIMIT = 0.95
 AT_ONCE_NS = 1000
 """Between the end of a recovery and the timeout that ends it: the one is told by its length."""
+CLOCK_S = 1e-6
+"""A sum of times that is no longer than this is none: capture files have microseconds."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ def steady(evidence: Evidence, w_max: Floats) -> Steady:
     """Which rounds are steady, and how long each lasts; `w_max` is the window limit of each flow, NaN for none."""
     rounds = evidence.rounds
     owner, start = rounds.owner, rounds.floats("start_ns")
-    flight, idle = rounds.floats("flight"), np.nan_to_num(rounds.floats("idle_s"))
+    flight, idle = rounds.floats("flight"), idle_within(evidence)
     reacted = _first_reaction(evidence)
     largest = np.zeros(len(evidence))
     np.maximum.at(largest, owner, np.nan_to_num(flight))
@@ -55,6 +58,30 @@ def steady(evidence: Evidence, w_max: Floats) -> Steady:
         limited = np.asarray(rounds.frame["limited"].fill_null(False), dtype=np.bool_)
         limited = limited | (flight >= AT_LIMIT * w_max[owner])
     return Steady(owner, inside, np.maximum(_durations(rounds) - idle, 0.0), idle, limited)
+
+
+def idle_within(evidence: Evidence) -> Floats:
+    """Seconds of each round with nothing outstanding, of a flow's last round without what follows its end.
+
+    The table has a round's `idle_s` up to the next one, and of the last one up to the connection's last packet. What of
+    that lies before the flow's last ACK is what is left of the flow's time without its other pauses and `busy_s`.
+    """
+    rounds = evidence.rounds
+    idle = np.nan_to_num(rounds.floats("idle_s"))
+    if not len(rounds):
+        return idle
+    closing = np.flatnonzero(np.append(rounds.owner[1:] != rounds.owner[:-1], True))
+    owner, last = rounds.owner[closing], evidence.flows["last_ns"].to_numpy()
+    of_flow = (last - evidence.flows["first_ns"].to_numpy()) / 1e9
+    earlier = summed(idle, rounds.owner, len(evidence))[owner] - idle[closing]
+    with np.errstate(invalid="ignore"):
+        left = (of_flow - evidence.column("busy_s"))[owner] - earlier
+    end = rounds.frame["end_ns"].to_numpy()[closing]
+    left -= np.maximum(last[owner] - end, 0) / 1e9
+    lasted = (end - rounds.frame["start_ns"].to_numpy()[closing]) / 1e9
+    left = np.where(left > CLOCK_S, left, 0.0)  # one direction alone does not show what is outstanding
+    idle[closing] = np.minimum(np.minimum(left, idle[closing]), np.maximum(lasted, 0.0))
+    return idle
 
 
 def _durations(rounds: Rows) -> Floats:
