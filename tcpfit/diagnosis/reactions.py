@@ -21,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.causes import Reason
-from tcpfit.diagnosis.rounds import Flags, Rounds, rounds_of
+from tcpfit.diagnosis.rounds import PAUSE, Flags, Rounds, rounds_of
 from tcpfit.parameters.evidence import Evidence, Rows, once
 from tcpfit.parameters.intervals import Ints
 from tcpfit.parameters.nearest import latest
@@ -159,12 +159,17 @@ def _ack_lost(evidence: Evidence, rounds: Rounds) -> Stretches:
 
 
 def _pause_inside(rounds: Rounds) -> Stretches:
-    """What comes before the data of a round's only ACK, where no timer ran in all that time."""
-    which = np.flatnonzero(rounds.overdue & (rounds.acks == 1) & np.isfinite(rounds.rtt))
+    """What comes before the data of a round's only ACK, where no timer ran in all that time, and the pause of a flow's
+    last round."""
+    lone = rounds.overdue & (rounds.acks == 1) & np.isfinite(rounds.rtt)
+    paused = (rounds.idle_before > 0) & (rounds.idle_before >= PAUSE * rounds.trip)
+    which = np.flatnonzero(lone | paused)
+    before = rounds.end - (1e9 * np.nan_to_num(rounds.rtt)).astype(np.int64)
+    within = rounds.start + (1e9 * rounds.idle_before).astype(np.int64)
     return Stretches(
         rounds.owner[which],
         rounds.start[which],
-        rounds.end[which] - (1e9 * rounds.rtt[which]).astype(np.int64),
+        np.where(paused, within, before)[which],
         np.full(len(which), Reason.PAUSE),
         np.full(len(which), -1),
     )

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.parameters.nearest import latest
+from tcpfit.ranking.steady import idle_within
 
 Flags = NDArray[np.bool_]
 
@@ -140,6 +141,9 @@ class Rounds:
         self.flow_first, self.flow_last = first, last
         self.until: Ints = np.append(self.start[1:], 0)
         self.until[closing] = last[self.owner[closing]]
+        # a pause of the last round lies before the data that end it, not after
+        self.idle_before: Floats = np.zeros(len(self.owner))
+        self.idle_before[closing] = idle_within(evidence)[closing]
         idle[closing] = 0.0
         full = np.nan_to_num(rows.floats("window_full_s"))
         full[closing] = 0.0  # nothing was left to send
@@ -169,7 +173,7 @@ class Rounds:
         self.end = end
         rto = evidence.column("rto_s")
         self._timer_ns: Floats = 1e9 * np.maximum(np.where(np.isfinite(rto), rto, np.inf), 1.0)[self.owner]
-        self._trip: Floats = np.where(measured, self.rtt, np.where(np.isfinite(mean), mean, 1.0)[self.owner])
+        self.trip: Floats = np.where(measured, self.rtt, np.where(np.isfinite(mean), mean, 1.0)[self.owner])
 
     def _not_held(self, full: Floats) -> Flags:
         """Rounds in which a window without room for another segment did not hold the sender.
@@ -202,7 +206,7 @@ class Rounds:
     def idle_ns(self) -> Ints:
         """Time of each round with nothing outstanding, at its end, but for the host's own delays."""
         idle: Ints = np.minimum((1e9 * self.idle).astype(np.int64), self.until - self.start)
-        idle[idle < PAUSE * 1e9 * self._trip] = 0
+        idle[idle < PAUSE * 1e9 * self.trip] = 0
         return idle
 
     @cached_property
@@ -228,7 +232,7 @@ class Rounds:
     @cached_property
     def overdue(self) -> Flags:
         """Rounds in which data seems outstanding for longer than a timer allows, and not for want of a window."""
-        busy = self.until - self.start - self.idle_ns
+        busy = self.until - self.start - self.idle_ns - (1e9 * self.idle_before).astype(np.int64)
         overdue: Flags = (busy > TIMERS * self._timer_ns) & (TIMERS * self._timer_ns > self.full_ns)
         return overdue
 
@@ -312,7 +316,7 @@ class Rounds:
     @cached_property
     def pauses(self) -> Flags:
         """Rounds that a pause of the application follows, or the end of a flow that mostly pauses."""
-        paused, rare = self.idle > PAUSE * self._trip, self.idle > self._trip
+        paused, rare = self.idle > PAUSE * self.trip, self.idle > self.trip
         often = self._count(paused) / np.maximum(self.flow_count, 1) >= OFTEN
         last = self.position == self.flow_count[self.owner] - 1
         pauses: Flags = np.where(often[self.owner], paused | last, rare)

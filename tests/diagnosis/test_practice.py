@@ -9,7 +9,7 @@ import pytest
 
 import tcpfit
 from tcpfit.diagnosis.stalls import stalls
-from tcpfit.diagnosis.table import Report, report
+from tcpfit.diagnosis.table import Report, accounted, report
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from captures import ACK, ETHERNET, PSH, START_NS, SYN, Packet, link, pcap, tcp
@@ -310,3 +310,20 @@ def test_a_second_write_that_waits_for_the_ack_of_the_first_is_nagle_s(tmp_path,
     assert ("Nagle's algorithm" in found.diagnosis.text) == held
     assert ("TCP_NODELAY" in found.diagnosis.remedy) == held
     assert ("delayed-ack-nagle" in {finding.name for finding in found.findings}) == held
+
+
+def test_a_pause_before_the_last_data_hides_no_packets(tmp_path):
+    """The last round begins with a resend of what was acknowledged, 30 s before the last data, and the connection stays
+    open for four minutes more: nothing was outstanding in that time, and no packet is missing."""
+    talk = Conversation()
+    sent = rounds(talk, 0.2, 10)
+    talk.data(1.25, SERVER, sent - MSS, sent)
+    talk.ack(1.35, CLIENT, sent)
+    talk.data(31.25, SERVER, sent, sent + 31)
+    talk.ack(31.35, CLIENT, sent + 31)
+    talk.data(271.0, CLIENT, 0, 31, acked=sent + 31)
+    analysis, found = talk.report(tmp_path)
+    assert found.diagnosis.primary == "application-limited"
+    assert not [rule for rule in accounted(analysis.conversations)["rule"] if "misses" in rule]
+    assert 30.0 == pytest.approx(seconds(found, "application-limited"), abs=0.01)
+    assert 31.15 == pytest.approx(found.accounted_s, abs=0.01)
