@@ -44,9 +44,9 @@ class Conversation:
         return tcpfit.analyze(path)
 
 
-def stop_and_go(talk, start_s, rounds):
+def stop_and_go(talk, start_s, rounds, seq=1):
     """Rounds of one segment, the next sent 20 us after the ACK; the time and the number after them."""
-    at_s, seq = start_s, 1
+    at_s = start_s
     for _ in range(rounds):
         talk.sent(at_s, seq, payload=MSS)
         seq += MSS

@@ -81,6 +81,7 @@ class Reason(IntEnum):
     TURN = 28
     WINDOW_USED = 29
     SMALL_WAITS = 30
+    PROBE = 31
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -118,6 +119,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.TURN: (APPLICATION, TURN),
     Reason.OWN_CLOCK: (UNKNOWN, BY_CLOCK),
     Reason.SMALL_WAITS: (APPLICATION, SMALL_WAITS),
+    Reason.PROBE: (LOSS, "the sender waited to probe for a tail that was lost"),
 }
 
 CAUSE_OF = np.array([_SAYS[reason][0] for reason in Reason], dtype=object)

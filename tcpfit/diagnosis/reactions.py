@@ -8,7 +8,7 @@ In this order, where two claim an instant:
   sender could have answered, more was not asked for.
 - *no window*, by the event.
 - *an ACK lost*: a pause that ends with a resend of what was acknowledged, so that the sender did not know.
-- *a timer*: its run. *Fast recovery*: its length.
+- *a timer*: its run. *Fast recovery*: its length. *A probe* of a lost tail: the wait for it (RFC 8985, 7.2).
 - *a pause inside a round*: data seems outstanding for longer than a timer allows, but one ACK alone came, and its round
   trip tells when its data was sent; before that nothing was outstanding.
 """
@@ -52,10 +52,12 @@ class Stretches:
 def reactions(evidence: Evidence) -> Stretches:
     """What explains itself, in the order in which it wins, and of one kind in order of time."""
     rounds = rounds_of(evidence)
-    closed, timers, recoveries = (evidence.of(kind) for kind in ("zero_window", "timeout", "recovery"))
+    kinds = ("zero_window", "timeout", "recovery", "tail_loss_probe")
+    closed, timers, recoveries, probes = (evidence.of(kind) for kind in kinds)
     needless = _Needless(evidence)
     expired = _time(timers)
     ran_from = expired - _length(timers)
+    waited_from, probed = _time(probes) - _length(probes), _time(probes)
     resent_from, resent_until = _time(recoveries), _time(recoveries) + _length(recoveries)
     in_vain = needless.of(recoveries, resent_from, resent_until)
     late = np.zeros(len(evidence), np.bool_)
@@ -78,6 +80,7 @@ def reactions(evidence: Evidence) -> Stretches:
         _of(closed, _time(closed), _time(closed) + _length(closed), Reason.NO_WINDOW),
         _ack_lost(evidence, rounds),
         _of(timers, ran_from, expired, timer),
+        _of(probes, waited_from, probed, Reason.PROBE).where(needless.lost_near(probes, waited_from, probed)),
         _of(recoveries, resent_from, resent_until, recovery),
         _pause_inside(rounds),
     )
@@ -205,16 +208,18 @@ class _Needless:
         self._slack_ns = (1.5e9 * np.where(np.isfinite(rtt), rtt, 0.0)).astype(np.int64)
 
     def of(self, rows: Rows, start: Ints, end: Ints) -> Flags:
-        """The events between whose start, a round trip and a half before, and end nothing was lost."""
+        """The events that began with a needless resend, and near which nothing was lost."""
+        keys = zip(rows.owner.tolist(), _frames(rows).tolist(), strict=True)
+        began = np.fromiter((frame >= 0 and (flow, frame) in self._resends for flow, frame in keys), np.bool_)
+        return began & ~self.lost_near(rows, start, end)
+
+    def lost_near(self, rows: Rows, start: Ints, end: Ints) -> Flags:
+        """The events between whose start, a round trip and a half before, and end something was lost."""
         found = np.zeros(len(rows), np.bool_)
-        for n, key in enumerate(zip(rows.owner.tolist(), _frames(rows).tolist(), strict=True)):
-            if key[1] < 0 or key not in self._resends:
-                continue
-            flow = key[0]
+        for n, flow in enumerate(rows.owner.tolist()):
             lost = self._times[self._begins[flow] : self._ends[flow]]
-            found[n] = np.searchsorted(lost, end[n], "right") == np.searchsorted(
-                lost, start[n] - self._slack_ns[flow], "left"
-            )
+            first = np.searchsorted(lost, start[n] - self._slack_ns[flow], "left")
+            found[n] = np.searchsorted(lost, end[n], "right") > first
         return found
 
 

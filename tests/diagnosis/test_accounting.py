@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import captures
 import polars as pl
 import pytest
+from test_timers import MSS, RTT_S, Conversation, stop_and_go
 
 import tcpfit
 from tcpfit.diagnosis import account, diagnose
-from tcpfit.diagnosis.causes import CAUSES
+from tcpfit.diagnosis.causes import CAUSES, RULE_OF, Reason
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample-traces"
@@ -126,3 +128,26 @@ def test_idle_time_is_what_is_not_busy():
     seconds = (row["last_ns"] - row["first_ns"]) / 1e9
     assert row["busy_s"] + analysis.rounds["idle_s"].sum() == pytest.approx(seconds, rel=0.03)
     assert analysis.rounds["idle_s"].sum() > 0.5 * seconds
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_the_wait_for_the_probe_of_a_lost_tail_is_losses(tmp_path, lost):
+    """Ten segments of which the last is sent again 150 ms later; a D-SACK says whether it had come."""
+    talk = Conversation(sack=True)
+    at_s, head = stop_and_go(talk, 0.1, 10)
+    end = head + 10 * MSS
+    for n in range(10):
+        talk.sent(at_s + 1e-4 * n, head + n * MSS, payload=MSS)
+        if n < 9:
+            talk.heard(at_s + RTT_S + 1e-4 * n, head + (n + 1) * MSS)
+    probe_s = at_s + RTT_S + 0.15
+    talk.sent(probe_s, end - MSS, payload=MSS)
+    talk.heard(probe_s + RTT_S, end, *([] if lost else [(end - MSS, end)]))
+    stop_and_go(talk, probe_s + 2 * RTT_S, 10, end)
+    analysis = talk.analysed(tmp_path / "probe.pcap")
+    flow = analysis.flows.row(0, named=True)
+    assert (1, int(lost), 0) == tuple(flow[name] for name in ("tail_loss_probes", "lost_segments", "timeouts"))
+    spans = account(analysis.flows, analysis.events, analysis.rounds).to_dicts()
+    waited = [span for span in spans if span["end_ns"] == captures.START_NS + round(probe_s * 1e9)]
+    rules = [span["rule"] for span in waited if span["cause"] == "loss-limited"]
+    assert rules == [RULE_OF[Reason.PROBE]] * lost
