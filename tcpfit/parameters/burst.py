@@ -23,14 +23,16 @@ from dataclasses import replace
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, binomial_interval, count_factors, mean, ratio, summed
+from tcpfit.parameters.intervals import Estimate, Floats, alike, binomial_interval, count_factors, mean, ratio, summed
 from tcpfit.parameters.loss_rate import count_range
 
 
 def m(evidence: Evidence) -> Estimate:
-    """Losses per loss event; of events that all had one, up to what as many could hide (Poisson)."""
+    """Losses per loss event; of events that all had one, up to what as many could hide (Poisson), of events that all
+    had as many, another one may have one loss, or one more than they."""
     events = evidence.of("loss_event")
     drawn = mean(events.floats("segments"), events.owner, len(evidence))
+    drawn = alike(drawn, drawn.value - 1.0, np.ones(len(evidence)))
     with np.errstate(divide="ignore", invalid="ignore"):
         value = evidence.column("lost_segments") / evidence.column("loss_events")
     value = np.where(np.isfinite(value), value, drawn.value)
@@ -48,11 +50,17 @@ def m(evidence: Evidence) -> Estimate:
 
 
 def q(evidence: Evidence) -> Estimate:
-    """Loss probability of the other segments of a loss event, the direct estimate; exact (binomial) where it is 0."""
+    """Loss probability of the other segments of a loss event, the direct estimate; exact (binomial) where it is 0.
+
+    Where all events had as many others lost, another one may have none, or one more than they.
+    """
     events = evidence.of("loss_event")
     events = events.where((events.floats("flight") >= 1.0) & np.isfinite(events.floats("segments")))
     others = events.floats("flight")
     drawn = ratio(np.minimum(events.floats("segments") - 1.0, others), others, events.owner, len(evidence))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        one = drawn.n / summed(others, events.owner, len(evidence))
+    drawn = alike(drawn, drawn.value, one)
     none = (drawn.value == 0) & (drawn.n > 1)
     drawn = replace(
         drawn,

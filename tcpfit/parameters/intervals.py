@@ -257,6 +257,8 @@ def alike(found: Estimate, down: Floats, up: Floats) -> Estimate:
     hit); `down` and `up` are how far such a one may be from those that came. Other means stay as they are.
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        same, share = found.low == found.high, 1.0 - 0.025 ** (1.0 / found.n)
+        # a ratio of equal observations differs from each by rounding
+        same = found.high - found.low <= 1e-9 * np.abs(found.value)
+        share = 1.0 - 0.025 ** (1.0 / found.n)
     low, high = found.value - share * down, found.value + share * up
     return Estimate(found.value, np.where(same, low, found.low), np.where(same, high, found.high), found.n)

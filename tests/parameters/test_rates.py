@@ -179,6 +179,38 @@ def test_a_flow_without_losses_has_rates_of_zero_and_no_burst() -> None:
     assert [None] * 5 == [found[name]["value"] for name in ("m", "q", "p_to", "w", "w_max")]
 
 
+@pytest.mark.parametrize("n", [2, 5, 20])
+def test_events_of_as_many_losses_leave_doubt_of_their_mean(n: int) -> None:
+    """Of n events with four losses and 19 other segments in flight, which is 3/19 but for rounding, a share of
+    1 - 0.025^(1/n) others may have one loss alone, or five."""
+    flow = flow_row(sent_segments=500 * n, lost_segments=4 * n, lost_low=4 * n, lost_high=4 * n, loss_events=n)
+    events = [event_row("loss_event", float(i), segments=4, flight=19.0, left=500_000 * i) for i in range(n)]
+    found, share = values(tables([flow], events, [])), 1 - 0.025 ** (1 / n)
+    assert (4 - 3 * share, 4.0, 4 + share) == pytest.approx([found["m"][end] for end in ("low", "value", "high")])
+    ends = (3 * (1 - share) / 19, 3 / 19, (3 + share) / 19)
+    assert ends == pytest.approx([found["q"][end] for end in ("low", "value", "high")])
+
+
+@pytest.mark.parametrize("n", [3, 10])
+def test_bursts_of_one_size_hold_the_mean_that_overlapping_ones_raise(n: int) -> None:
+    """Every hundredth event has eight losses, all others four, 800 flows: few flows have one of eight in them. With no
+    doubt of equal events only those held the mean of 4.04."""
+    sizes = np.where(np.random.default_rng(n).random((800, n)) < 0.01, 8, 4)
+    flows = [
+        flow_row(i, sent_segments=500 * n, lost_segments=k, lost_low=k, lost_high=k, loss_events=n)
+        for i, k in enumerate(sizes.sum(axis=1).tolist())
+    ]
+    events = [
+        event_row("loss_event", float(k), flow=i, segments=size, flight=19.0, left=500_000 * k)
+        for i, own in enumerate(sizes.tolist())
+        for k, size in enumerate(own)
+    ]
+    table = estimate(*tables(flows, events, []))
+    for name, truth in (("m", 4.04), ("q", 3.04 / 19)):
+        found = table.filter(name=name)
+        assert ((found["low"] <= truth) & (truth <= found["high"])).mean() >= 0.95
+
+
 def test_events_of_one_loss_leave_room_for_as_many_as_would_not_have_shown() -> None:
     """Ten events of one loss with 9 others in flight: 3.689/10 more losses an event, and 1 - 0.025^(1/90) of q."""
     losses = [event_row("loss_event", float(k), segments=1, flight=9.0, left=k * 10_000) for k in range(10)]
