@@ -373,7 +373,7 @@ def _size(part: pl.DataFrame, times: pl.DataFrame, spread: pl.DataFrame) -> list
                 **_coverage(known),
             }
         )
-    models = sorted((row for row in rows if row["model"] != LOSS_FREE), key=lambda row: row["score"])
+    models = sorted((row for row in rows if row["model"] != LOSS_FREE), key=_place)
     for i, row in enumerate(models):
         row["rank"] = i + 1
     for row in rows if models else []:
@@ -384,6 +384,12 @@ def _size(part: pl.DataFrame, times: pl.DataFrame, spread: pl.DataFrame) -> list
             row["difference"], row["difference_se"] = float(d.mean()), float(d.std(ddof=1) / np.sqrt(len(d)))
             row["as_good"] = bool(d.mean() <= 2 * row["difference_se"]) and not _misses(row)
     return [*models, *(row for row in rows if row["model"] == LOSS_FREE)]
+
+
+def _place(row: Mapping[str, Any]) -> tuple[float, str, str]:
+    """What the models are ranked by: the score, and of equal ones (but for a last digit, which depends on where in the
+    table the transfers stand) the name."""
+    return float(f"{row['score']:.12g}"), row["model"], row["start"]
 
 
 def _spread(table: pl.DataFrame, models: Mapping[str, Model]) -> pl.DataFrame:

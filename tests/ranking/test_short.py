@@ -149,6 +149,19 @@ def test_losses_must_be_drawn_for_the_spread(web):
     assert of["drawn"]["predicted_sd_s"] > 0.8 * of["drawn"]["observed_sd_s"]
 
 
+def test_models_of_equal_scores_are_ranked_by_name(web):
+    """Some sizes have only transfers without a loss: models that differ in what a loss costs are equal there."""
+    columns = ["low", "high", "model", "start", "rank"]
+    found = rank_short(web)[0]
+    ranked = found.filter(pl.col("rank").is_not_null()).with_columns(pl.col("score").round_sig_figs(12))
+    assert ranked.group_by("low", "high", "score").len()["len"].max() > 1
+    by_name = ranked.sort("low", "high", "score", "model", "start")
+    assert ranked.sort("low", "high", "rank").select(columns).equals(by_name.select(columns))
+    for seed in range(3):
+        shuffled = rank_short(web.sample(fraction=1, shuffle=True, seed=seed))[0]
+        assert found.select(columns).equals(shuffled.select(columns))
+
+
 def test_few_transfers_are_insufficient():
     ranked, judged = rank_short(drawn(5, 12, 1, printed=True))
     assert {"insufficient"} == set(judged["state"].cast(pl.String))
