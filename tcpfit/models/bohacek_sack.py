@@ -280,15 +280,22 @@ class BohacekSack(Model):
         return np.asarray(True)
 
     def timeout_rate(self, p: Array, rtt: Array) -> Array:
-        """lambda' + lambda'', timeouts that begin per second outside timeouts.
+        """lambda' + lambda'', timeouts that begin per second outside timeouts; 0 without loss, nan outside the domain.
 
         Raises InvalidParameter for what is no number.
         """
-        p, rtt = self._together(self._given({"p": p, "rtt": rtt})[1]).values()
+        values = self._together(self._given({"p": p, "rtt": rtt})[1])
+        inside = self._mask(values)
+        some = inside & (values["p"] > 0)
+        rate = np.where(inside, 0.0, np.nan)
+        rate[some] = self._timeout_rate(values["p"][some], values["rtt"][some])
+        return rate[()]
+
+    def _timeout_rate(self, p: Array, rtt: Array) -> Array:
         lost = windows_lost_fast(p.reshape(-1), self.c1, self.gamma, self.as_printed).reshape(p.shape)
         return p / rtt * (lost + p * np.maximum(0.0, mean_window(p, self.c1) - lost))
 
     def _rate(self, **a: Array) -> Array:
         p, rtt, rto = a["p"], a["rtt"], a["rto"]
         some = np.where(p > 0, p, 1.0)
-        return np.where(p > 0, send_rate(some, rtt, rto, self.timeout_rate(some, rtt), self.c1), np.inf)
+        return np.where(p > 0, send_rate(some, rtt, rto, self._timeout_rate(some, rtt), self.c1), np.inf)

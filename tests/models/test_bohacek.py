@@ -153,6 +153,15 @@ def test_pftk_waits_for_what_its_denominator_says(p, b):
     assert (1 - share) / period == pytest.approx(with_timeouts)
 
 
+def test_timeouts_begin_at_no_rate_without_loss_and_at_none_outside_the_domain():
+    model, p = BohacekSack(), np.array([0.0, 1e-9, 0.01, 1.0, 1.5, -0.1, np.nan])
+    rate = model.timeout_rate(p, 0.1)
+    assert 0 == rate[0] < rate[1] < rate[2] < rate[3]
+    assert np.isnan(rate[4:]).all()
+    assert np.isnan(model.timeout_rate(0.01, np.array([-1.0, 0.0]))).all()
+    assert (0.0, float) == (model.timeout_rate(0.0, 0.1), type(model.timeout_rate(0.0, 0.1).item()))
+
+
 def test_printed_denominator_of_10():
     right, printed = (pftk_full.time_in_timeout(0.01, 0.03, 1.0, as_printed=form) for form in (False, True))
     assert (0.426, 0.758) == pytest.approx((float(right), float(printed)), abs=5e-4)
