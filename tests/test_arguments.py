@@ -19,7 +19,7 @@ from tcpfit.diagnosis import findings
 from tcpfit.diagnosis.table import report
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import BohacekDynamics, BohacekSack, Catnip, Cubic, Hysteresis, Mathis, PFTKFull, get
-from tcpfit.parameters import displacement
+from tcpfit.parameters import burst, displacement, reorder, tfrc
 from tcpfit.ranking import across
 from tcpfit.report import figures
 from tcpfit.report.explanation import explain
@@ -219,6 +219,22 @@ TABLES: list[Case] = [
         lambda a: ranking.by_block(a.flows, a.events, a.rounds, _twice(a.estimates.filter(pl.col("name") == "rtt"))),
         "the table of parameters has rtt of flow 0 twice",
     ),
+    (lambda a: reorder.reactions(None, a.events), "the table flows must be a polars DataFrame"),
+    (lambda a: reorder.reactions(a.events, a.flows), "the table flows lacks the column 'connection'"),
+    (
+        lambda a: ranking.rank(a.flows, a.events, a.rounds, a.estimates, evidence=3),
+        "evidence must be the Evidence of the tables, got 3",
+    ),
+    (
+        lambda a: ranking.by_block(a.flows, a.events, a.rounds, a.estimates, evidence=a.flows),
+        "evidence must be the Evidence of the tables, got a DataFrame",
+    ),
+    (lambda _: burst.q_eq30("a", 0.1), "p must be a number or an array of numbers, got 'a'"),
+    (lambda _: burst.q_eq30([0.01], [[0.02], 1]), "q_tilde must be a number or an array of numbers, got [[0.02], 1]"),
+    (lambda _: burst.window_eq14(0.01, None), "q must be a number or an array of numbers, got None"),
+    (lambda _: tfrc.loss_event_rate("x", 3), "intervals must be a list of numbers, got 'x'"),
+    (lambda _: tfrc.loss_event_rate([1j], 3), "intervals must be a number or an array of numbers, got [1j]"),
+    (lambda _: tfrc.loss_event_rate([100.0], "3"), "since must be a number, got '3'"),
     (lambda a: diagnosis.diagnose(a.whole, a.events, a.rounds), "the table flows must be a polars DataFrame"),
     (lambda a: diagnosis.account(a.flows, a.events, a.flows), "the table rounds lacks the column 'round'"),
     (lambda a: diagnosis.silences(None, a.events, a.rounds), "the table flows must be a polars DataFrame"),
@@ -240,6 +256,10 @@ SERIES: dict[str, Any] = {"times": [0, 5], "losses": [0.01, 0.02], "rtt": 0.1, "
 
 def drawn(**given: Any) -> Callable[[Any], Any]:
     return lambda _: Hysteresis().simulate(**({"draws": 3, "seed": 1} | FLOW | given))
+
+
+def of_flows(method: str, **given: Any) -> Callable[[Any], Any]:
+    return lambda _: list(getattr(Hysteresis(), method)(**(FLOW | {"segments": [10, 20]} | given)))
 
 
 def course(**given: Any) -> Callable[[Any], Any]:
@@ -278,6 +298,11 @@ MODELS: list[Case] = [
         lambda _: Hysteresis().draw_losses(draws=1.5, seed=1, **FLOW),
         "draws must be a whole number of at least 0, got 1.5",
     ),
+    (of_flows("distributions", segments=[[10, 20]]), "hysteresis takes flows as 1-d arrays here, got 2 dimensions"),
+    (of_flows("distributions", atoms=0), "atoms must be a whole number of at least 1, got 0"),
+    (of_flows("draw_losses_of", draws=2, seeds=[1]), "seeds must be as many as the flows, 2, got 1"),
+    (of_flows("draw_losses_of", draws=2, seeds=[1, -1]), "each of seeds must be a whole number of at least 0, got -1"),
+    (of_flows("draw_losses_of", draws="2", seeds=[1, 2]), "draws must be a whole number of at least 0, got '2'"),
     (lambda _: BohacekDynamics(c1="x"), "c1 of bohacek-dynamics must be a number, got 'x'"),
     (lambda _: BohacekDynamics(mean=["12"]), "mean of bohacek-dynamics must be one of 12, 13, got ['12']"),
     (course(times="x"), "times of bohacek-dynamics must be a number or an array of numbers, got 'x'"),
@@ -387,6 +412,8 @@ def test_what_makes_sense_is_taken_as_before(a: SimpleNamespace) -> None:
     in_csv = pl.read_csv(a.flows.write_csv().encode())
     assert parameters.estimate(in_csv, a.events, a.rounds).equals(a.estimates)
     assert BohacekSack().timeout_rate(0.01, 0.1) == BohacekSack().timeout_rate(np.array([0.01]), np.array([0.1]))[0]
+    assert burst.q_eq30([0.01], 0.02) == burst.q_eq30(np.array([0.01]), np.array([0.02])) > 0
+    assert 1 / 60 == pytest.approx(tfrc.loss_event_rate([90, 30], 50))
     as_printed = Hysteresis(as_printed=True).variance(**FLOW)
     assert as_printed == Hysteresis().variance(as_printed=True, **FLOW) != Hysteresis().variance(**FLOW)
 

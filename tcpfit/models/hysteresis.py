@@ -485,6 +485,8 @@ class Cycles(TransferTime):
         """The model with its conventions; sizes, parameters and first windows of flows, all inside the domain."""
         model, given = self._given(flows)
         values = {key: np.atleast_1d(value) for key, value in model._resolve(given).items()}
+        if (dimensions := values["segments"].ndim) > 1:
+            raise InvalidParameter(f"{self.name} takes flows as 1-d arrays here, got {dimensions} dimensions")
         if not model._mask(values).all():
             raise InvalidParameter(f"{self.name} draws transfer times of flows inside its domain only.")
         return model, values["segments"], model._path(values), values["w_1"]
@@ -528,7 +530,11 @@ class Hysteresis(Cycles):
         return next(self.distributions(atoms=atoms, **flow))
 
     def distributions(self, *, atoms: int = 4096, **flows: Any) -> Iterator[tuple[Array, Array]]:
-        """The distribution of each of some flows, given as 1-d arrays; see the function."""
+        """The distribution of each of some flows, given as 1-d arrays; see the function.
+
+        Raises InvalidParameter as `simulate` does.
+        """
+        atoms = arguments.whole("atoms", atoms)
         model, N, path, w1 = self._each(flows)
         for rows in _blocks(N):
             yield from distributions(N[rows], path[rows], w1[rows], model.stop, atoms)
@@ -544,8 +550,15 @@ class Hysteresis(Cycles):
         return next(self.draw_losses_of(draws=draws, seeds=[seed], **flow))
 
     def draw_losses_of(self, *, draws: int, seeds: Sequence[int], **flows: Any) -> Iterator[Array]:
-        """The same of each of some flows, given as 1-d arrays, with a seed each."""
+        """The same of each of some flows, given as 1-d arrays, with a seed each.
+
+        Raises InvalidParameter as `simulate` does, and where there is no seed for each flow.
+        """
         _, N, path, w1 = self._each(flows)
+        draws = arguments.whole("draws", draws, least=0)
+        seeds = [arguments.whole("each of seeds", seed, least=0) for seed in arguments.several("seeds", seeds, "seeds")]
+        if len(seeds) != len(N):
+            raise InvalidParameter(f"seeds must be as many as the flows, {len(N)}, got {len(seeds)}")
         first = np.minimum(w1, path.Wmax)
         for rows in _blocks(N):
             generators = [np.random.default_rng(seed) for seed in seeds[rows]]

@@ -23,7 +23,17 @@ from dataclasses import replace
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, alike, binomial_interval, count_factors, mean, ratio, summed
+from tcpfit.parameters.intervals import (
+    Estimate,
+    Floats,
+    alike,
+    binomial_interval,
+    count_factors,
+    mean,
+    numbers,
+    ratio,
+    summed,
+)
 from tcpfit.parameters.loss_rate import count_range
 
 
@@ -72,8 +82,12 @@ def q(evidence: Evidence) -> Estimate:
 
 
 def window_eq14(p: Floats, q: Floats) -> Floats:
-    """Window at which a loss event begins, in segments (Parvez et al., eq 14 as printed)."""
+    """Window at which a loss event begins, in segments (Parvez et al., eq 14 as printed).
+
+    Raises InvalidParameter for what is no number.
+    """
     # W = (10pq - 5p + sqrt(p (24 + 32q + 49p))) / (p (3 + 4q))                                              (14)
+    p, q = numbers("p", p), numbers("q", q)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray((10 * p * q - 5 * p + np.sqrt(p * (24 + 32 * q + 49 * p))) / (p * (3 + 4 * q)))
 
@@ -81,8 +95,9 @@ def window_eq14(p: Floats, q: Floats) -> Floats:
 def q_eq30(p: Floats, q_tilde: Floats) -> Floats:
     """Loss probability of an event's other segments from the two loss rates (Parvez et al., eq 30), held in [0, 1].
 
-    NaN where p is 0; 0 where every event has one loss.
+    NaN where p is 0; 0 where every event has one loss. Raises InvalidParameter for what is no number.
     """
+    p, q_tilde = numbers("p", p), numbers("q_tilde", q_tilde)
     # q = (q_tilde/p - 1) / (W - 1)                                                                            (30)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = (q_tilde / p - 1) / (window_eq14(p, q_tilde) - 1)

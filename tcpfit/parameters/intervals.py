@@ -17,10 +17,14 @@ Graubard (1998), Survey Methodology 24, 193-201 (shares of trials that are alike
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
+
+from tcpfit.arguments import shown
+from tcpfit.exceptions import InvalidParameter
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -148,6 +152,17 @@ def count_factors(count: Floats) -> tuple[Floats, Floats]:
     base = np.where(some, count, 1.0)
     low = np.where(some, special.gammaincinv(base + 0.5, 0.025) / base, 0.0)
     return low[place], (special.gammaincinv(np.where(some, count, 0.0) + 1.0, 0.975) / base)[place]
+
+
+def numbers(name: str, value: Any) -> Floats:
+    """Numbers that a user gives, as an array; raises InvalidParameter for what is none."""
+    try:
+        given = np.asarray(value)
+        if given.dtype.kind not in "biuf" and given.size:
+            raise TypeError("neither text nor complex numbers")
+        return given.astype(np.float64, copy=False)
+    except (TypeError, ValueError):
+        raise InvalidParameter(f"{name} must be a number or an array of numbers, got {shown(value)}") from None
 
 
 def quantile_ranks(n: Ints, share: float) -> tuple[Ints, Ints]:

@@ -20,6 +20,7 @@ import polars as pl
 
 from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.intervals import Estimate, Floats, alike, mean
+from tcpfit.schema import check_tables
 
 
 def d(evidence: Evidence) -> Estimate:
@@ -63,7 +64,9 @@ def reactions(flows: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
     """Every reordering event and what the sender made of it: columns flow, time_ns, frame, depth, reacted, by, undone.
 
     `by` is `recovery` or `timeout`; it and `undone` are null where it did not react. Sorted by flow and time.
+    Raises InvalidParameter for tables that are none of `tcpfit.schema`.
     """
+    check_tables(flows=flows, events=events)
     found = with_reaction(Evidence(flows, events, events.clear()))
     return found.select("flow", "time_ns", "frame", pl.col("segments").alias("depth"), "reacted", "by", "undone")
 

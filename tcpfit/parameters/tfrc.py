@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from tcpfit import arguments
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, count_factors, summed
+from tcpfit.parameters.intervals import Estimate, Floats, count_factors, numbers, summed
 from tcpfit.parameters.loss_rate import count_range
 
 WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2])
@@ -29,9 +30,10 @@ WEIGHTS = np.array([1.0, 1.0, 1.0, 1.0, 0.8, 0.6, 0.4, 0.2])
 def loss_event_rate(intervals: Floats, since: float) -> float:
     """RFC 5348's p from the closed loss intervals, oldest first, and the segments `since` the last event began.
 
-    NaN without a closed interval.
+    NaN without a closed interval. Raises InvalidParameter for what is no list of numbers, and no number.
     """
-    closed, total, open_sum = _sums(np.asarray(intervals, np.float64))
+    closed, total, open_sum = _sums(numbers("intervals", arguments.several("intervals", intervals, "numbers")))
+    since = arguments.number("since", since)
     # I_mean = max(I_tot0, I_tot1) / W_tot, p = 1 / I_mean                                                      (5.4)
     return total / max(since * WEIGHTS[0] + open_sum, closed) if total else np.nan
 

@@ -59,7 +59,9 @@ def by_block(
     arguments.one_of("rule", rule, RULES)
     arguments.whole("per_block", per_block)
     chosen = ranked_models() if models is None else named_models(models)
-    evidence = Evidence(flows, events, rounds) if evidence is None else evidence
+    if evidence is None:
+        evidence = Evidence(flows, events, rounds)
+    arguments.instance("evidence", evidence, Evidence, "the Evidence of the tables")
     found = cut(evidence, parameters, per_block, rule)
     owner = found.blocks.owner
     errors = {

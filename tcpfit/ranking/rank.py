@@ -73,7 +73,9 @@ def rank(
     fits = arguments.texts("fits", fits)
     if models is not None:
         models = throughput_models(models)
-    evidence = Evidence(flows, events, rounds) if evidence is None else evidence
+    if evidence is None:
+        evidence = Evidence(flows, events, rounds)
+    arguments.instance("evidence", evidence, Evidence, "the Evidence of the tables")
     chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
     found = cut(evidence, parameters, per_block, rule)
     value, low, high, blocks = found.value, found.low, found.high, found.blocks
