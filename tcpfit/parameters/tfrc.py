@@ -6,8 +6,9 @@ w_(i-1) from i = 1), W the sum of the first k weights: the open interval counts 
 has a p at each moment; `p_tfrc` is its mean over the segments sent since the second loss event, taken in closed form.
 The segments before the first event make no interval (6.3.1 puts a made-up one there, which the rate of the transfer
 decides).
-**Domain**: at least two loss events. The mean of an inverse lies above the inverse of the mean: `p_tfrc` exceeds `p`
-by 13 % where intervals vary as chance has it, and by more where the rate changes.
+**Domain**: at least two loss events. The mean of an inverse lies above the inverse of the mean: where intervals vary as
+chance has it `p_tfrc` exceeds the flow's `p` by 8 % in long flows, by 10 % in those of 30 loss events and 14 % in those
+of 10, which have few intervals behind them at first; and by more where the rate changes.
 **Interval**: relatively that of a Poisson count of n, the closed loss intervals: neighbouring values of the smoothed
 rate share seven of eight intervals, so resampling them would feign precision.
 **Validation**: tests/parameters/test_event_rules.py (hand-computed; against the RFC's rule segment by segment).
