@@ -81,13 +81,19 @@ def rank(
     value, low, high, blocks = found.value, found.low, found.high, found.blocks
     total = blocks.of_flows()
     whole = of_blocks(total, value)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ends = [{name: side[name] * whole[name] / value[name] for name in NAMES} for side in (low, high)]
+    ends = [{name: _of_part(side[name], whole[name], value[name]) for name in NAMES} for side in (low, high)]
     facts = _facts(evidence, total, whole, value, low, high, found.family, bottleneck(evidence, found.steady))
     rows = [_fit(model, evidence, blocks, total, whole, found.held_out, ends) for model in chosen.values()]
     rows += [_fit(model, evidence, blocks, total, whole, found.held_out, ends, parameter) for model, parameter in free]
     rows += _baselines(evidence, found.steady, blocks, total, whole)
     return _tables(evidence, blocks, total, rows, *_judged(rows, facts), per_block)
+
+
+def _of_part(end: Floats, part: Floats, whole: Floats) -> Floats:
+    """An end of the flow's interval for its steady part: relatively as far from the value, of a part without an event
+    that of the flow."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(part == 0, end, end * part / whole)
 
 
 class _Fit:

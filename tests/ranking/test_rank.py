@@ -209,6 +209,17 @@ def test_one_model_can_be_chosen(pftk: Tables) -> None:
     assert verdicts["state"][0] != "undecided"
 
 
+def test_a_flow_without_a_loss_leaves_doubt_of_the_rate_at_its_window_limit() -> None:
+    """1000 segments without a loss: the loss rate may be 3.69 in 1000, where PFTK is far below the limit."""
+    parts = Sender(0.0, w_max=40).run(25)
+    sent = parts[0]["sent_segments"].item()
+    row = ranked(parts)[0]["pftk-full"]
+    law = catalogue()["pftk-full"]
+    rates = [float(law.predict(p=p, rtt=0.1, rto=0.4, b=1.0, w_max=40.0)) for p in (0.0, 3.689 / sent)]
+    assert np.log(rates[1] / rates[0]) == pytest.approx(row["log_ratio_low"] - row["log_ratio"], rel=0.05)
+    assert row["log_ratio_high"] - row["log_ratio"] == pytest.approx(0.0, abs=0.01)
+
+
 def losses_in_one_block() -> Tables:
     """A flow of 400 rounds whose reordering makes blocks everywhere, and whose losses all lie in the middle one: no
     other block has a loss rate."""
