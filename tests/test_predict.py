@@ -219,6 +219,8 @@ def test_what_has_no_number_says_why(capsys):
     assert "mathis: no limit: infinite" in text
     (answer,) = json.loads(predict(capsys, *"--model mathis --p 0 --rtt 0.1 --format json".split()))["models"]
     assert answer["rate_bps"] is None and answer["reason"] == "no limit: infinite"
+    text = predict(capsys, *"--model cardwell-2000 --p 0.7 --rtt 100ms --size 10segments".split())
+    assert "cardwell-2000: infinite: the transfer never ends" in text
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,8 @@ TOGETHER = {name: "loss" for name in ("p", "p_indication", "q_tilde")}
 
 
 def feed(model: Model, values: Mapping[str, Floats]) -> dict[str, Floats]:
-    """The model's keywords from parameters by column name; NaN where neither the flow nor a default gives one."""
+    """The model's keywords from parameters by column name; NaN where neither the flow nor a default gives one, and
+    where it is outside the model's range."""
     some = next(iter(values.values()))
     keywords: dict[str, Floats] = {}
     for parameter in model.parameters:
@@ -38,18 +39,30 @@ def feed(model: Model, values: Mapping[str, Floats]) -> dict[str, Floats]:
     return keywords
 
 
-def missing(model: Model, values: Mapping[str, Floats]) -> dict[str, NDArray[np.bool_]]:
-    """Which of the model's parameters neither the flow nor a default gives, by column name."""
-    columns = {p.name: p.column or p.name for p in model.parameters}
-    return {columns[name]: np.isnan(value) for name, value in feed(model, values).items()}
+def lacking(model: Model, values: Mapping[str, Floats]) -> dict[str, NDArray[np.bool_]]:
+    """Sentences that say why a parameter of the model cannot be had, and where each holds."""
+    reasons, fed = {}, feed(model, values)
+    for parameter in model.parameters:
+        column = parameter.column or parameter.name
+        gone = np.isnan(fed[parameter.name])
+        beyond = gone & np.isfinite(values[column]) if column in values else np.zeros_like(gone)
+        most = "" if np.isinf(parameter.high) else f" and at most {parameter.high:g}"
+        reasons[f"the flow does not show {column}, which it needs"] = gone & ~beyond
+        reasons[f"{column} is outside its domain, at least {parameter.low:g}{most}"] = beyond
+    return reasons
+
+
+def law(model: Model, values: Mapping[str, Floats]) -> Floats:
+    """What the model gives; NaN where a parameter is missing or outside the domain, infinite where nothing limits."""
+    try:
+        return np.asarray(model.predict(**feed(model, values)), dtype=np.float64)
+    except InvalidParameter:
+        return np.full(next(iter(values.values())).shape, np.nan)
 
 
 def predict(model: Model, values: Mapping[str, Floats]) -> Floats:
     """The model's prediction; NaN where a parameter is missing or outside the domain, or the rate is not finite."""
-    try:
-        found = np.asarray(model.predict(**feed(model, values)), dtype=np.float64)
-    except InvalidParameter:
-        return np.full(next(iter(values.values())).shape, np.nan)
+    found = law(model, values)
     return np.where(np.isfinite(found) & (found > 0), found, np.nan)
 
 

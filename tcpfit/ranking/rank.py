@@ -22,7 +22,7 @@ from tcpfit.ranking.blocks import parameters as of_blocks
 from tcpfit.ranking.bottleneck import Bottleneck, bottleneck
 from tcpfit.ranking.comparison import Comparison, block_weights, compare
 from tcpfit.ranking.cut import cut
-from tcpfit.ranking.prediction import missing, predict, spread
+from tcpfit.ranking.prediction import lacking, law, spread
 from tcpfit.ranking.steady import Steady
 from tcpfit.ranking.table import BASELINES, RANKING, TEXTS, VERDICTS
 from tcpfit.ranking.variants import fitted_parameter, throughput_models
@@ -129,7 +129,8 @@ def _fit(
         fitted, column = fitting.fit(model, free, blocks, others), fitting.column_of(model, free)
         fit.name, fit.fitted = f"{model.name}.{free}", fitted.value
         whole, ends = {**whole, column: fitted.value}, [{**end, column: fitted.value} for end in ends]
-    predicted = predict(model, whole)
+    given = law(model, whole)
+    endless, predicted = np.isposinf(given), np.where(np.isfinite(given) & (given > 0), given, np.nan)
     if fitted is not None:  # a default does not stand in for what could not be fitted
         predicted = np.where(np.isfinite(fitted.value), predicted, np.nan)
     below, above = spread(model, predicted, whole, ends[0], ends[1])
@@ -143,10 +144,11 @@ def _fit(
         fit.ratio = np.log(predicted / residuals.rate(total, model.quantity))
         fit.residuals = residuals.held_out(model, blocks, others) if fitted is None else fitted.residuals
     fit.low, fit.high = fit.ratio + below, fit.ratio + above
-    fit.unknown, outside = np.isnan(predicted), np.isnan(predicted)
-    for name, gone in missing(model, whole).items():
-        fit.reasons.append((gone, f"the flow does not show {name}, which it needs"))
-        outside &= ~gone
+    fit.unknown, outside = np.isnan(predicted), np.isnan(predicted) & ~endless
+    for sentence, holds in lacking(model, whole).items():
+        fit.reasons.append((holds, sentence))
+        outside &= ~holds
+    fit.reasons.append((endless, f"{'' if model.p_definition is None else 'without loss '}the law sets no limit"))
     if fitted is not None:
         outside &= np.isfinite(fitted.value)
         number = blocks.count().tolist()

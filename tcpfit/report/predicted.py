@@ -207,7 +207,9 @@ def _reason(model: Model, used: Mapping[str, Array], i: int, inside: bool, value
             return f"outside its domain: {parameter.name} is {used[parameter.name][i]:g}, not {cards.span(parameter)}"
     if not inside:
         return f"outside its domain (tcpfit models {model.name})"
-    return "no limit: infinite" if np.isposinf(value) else "the law has no value here"
+    if not np.isposinf(value):
+        return "the law has no value here"
+    return "infinite: the transfer never ends" if model.predicts == "transfer-time" else "no limit: infinite"
 
 
 # JSON and CSV

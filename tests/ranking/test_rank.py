@@ -220,6 +220,25 @@ def test_a_flow_without_a_loss_leaves_doubt_of_the_rate_at_its_window_limit() ->
     assert row["log_ratio_high"] - row["log_ratio"] == pytest.approx(0.0, abs=0.01)
 
 
+def test_a_law_without_a_limit_is_not_outside_its_domain() -> None:
+    reasons = ranked(Sender(0.0, w_max=40).run(25))[0]["mathis"]["reasons"]
+    assert "without loss the law sets no limit" == reasons[-1]
+    assert not any("domain" in reason for reason in reasons)
+
+
+def test_a_value_beyond_the_models_range_is_shown_but_no_good(pftk: Tables) -> None:
+    """A window limit below a segment is none that PFTK takes."""
+    beyond = pl.col("name").cast(pl.String) == "w_max"
+    narrow = estimate(*pftk).with_columns(value=pl.when(beyond).then(0.5).otherwise("value"))
+    reasons = rank(*pftk, narrow)[0].filter(model="pftk-full")["reasons"].item().to_list()
+    assert any("w_max is outside its domain, at least 1" in reason for reason in reasons)
+    assert not any("does not show" in reason for reason in reasons)
+    hidden = estimate(*pftk).with_columns(value=pl.when(pl.col("name").cast(pl.String) != "rtt").then("value"))
+    flows = pftk[0].with_columns(rtt_mean_s=None)
+    reasons = rank(flows, pftk[1], pftk[2].with_columns(rtt_s=None), hidden)[0].filter(model="mathis")["reasons"].item()
+    assert any("the flow does not show rtt, which it needs" in reason for reason in reasons)
+
+
 def losses_in_one_block() -> Tables:
     """A flow of 400 rounds whose reordering makes blocks everywhere, and whose losses all lie in the middle one: no
     other block has a loss rate."""
