@@ -1,7 +1,8 @@
 """The steady part in blocks of consecutive rounds with enough events each, and the parameters of any set of blocks.
 
 An event is a loss event or a reordering event. A block ends with the round of its last event; a flow has as many
-blocks of at least 4 events as it has events for, 32 at most. Of every block only sums are kept, so the parameters of
+blocks of 4 events as it has events for, 32 at most. No round is cut, so one with several events can leave fewer to the
+next block. Of every block only sums are kept, so the parameters of
 all blocks but one are those of a difference of sums. Segments count as they are (`sent`), since each can be lost, and
 by what they carry (`full_sent`, `acked`, in units of the SMSS), since rates are of bytes.
 """
