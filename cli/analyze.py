@@ -77,9 +77,10 @@ def analyze(
         return flows or selected(analysis).largest()[: pages.FLOWS]
 
     for capture, folder, page in zip(captures, _folders(captures, output), reports, strict=True):
+        run = None
         with Work(capture) as work:
             if segments and folder is not None:
-                analysis = read_into(folder / SEGMENTS, capture, source)
+                analysis, run = read_into(folder / SEGMENTS, capture, source)
                 if page is not None:
                     analysis = with_saved(folder, analysis, drawn(analysis))
             elif page is not None:
@@ -88,7 +89,7 @@ def analyze(
                 analysis = read(capture, source)
             analysis = selected(analysis).ranked_by(**choices)
             if folder is not None:
-                analysis.write_parquet(folder)
+                analysis.write_parquet(folder, run=run)
             if page is not None:
                 pages.write(analysis, page, drawn=len(flows) or pages.FLOWS)
             printer.add(analysis)

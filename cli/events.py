@@ -79,7 +79,7 @@ def _stream(capture: str, source: options.Source, form: str, output: Path | None
     from tcpfit.report import listing as listed
 
     if output is not None:
-        return read_into(output, capture, source)
+        return read_into(output, capture, source)[0]
     if form == "jsonl":
         return read_out(capture, source, lambda piece: listing.echo(listed.json_lines(piece, capture)))
     header = True

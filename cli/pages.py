@@ -74,12 +74,22 @@ def tables_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.tables")
 
 
-def write(analysis: Analysis, path: Path, *, drawn: int, data: bool = False) -> None:
-    """Write a report, and beside it its tables where they are asked for; that of segments is there already."""
+def write(analysis: Analysis, path: Path, *, drawn: int, data: bool = False, run: str | None = None) -> None:
+    """Write a report, and beside it its tables where they are asked for; `run` has written that of segments already."""
     folder = tables_beside(path)
     if data:
-        analysis.write_parquet(folder)
+        analysis.write_parquet(folder, segments=run is None and _holds_segments(analysis), run=run)
     analysis.write_html(path, drawn=drawn, data=folder.name if data else "")
+
+
+def _holds_segments(analysis: Analysis) -> bool:
+    from tcpfit.exceptions import InvalidParameter
+
+    try:
+        analysis.check_segments()
+    except InvalidParameter:
+        return False
+    return True
 
 
 def _check() -> None:

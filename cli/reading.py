@@ -97,20 +97,12 @@ def read_out(capture: str, source: Source, take: Pieces) -> Analysis:
     return read(capture, source, segments=lambda piece: take(names.in_table(piece)))
 
 
-def read_into(target: Path, capture: str, source: Source) -> Analysis:
-    """Analyse a capture while its segments go into a Parquet file."""
+def read_into(target: Path, capture: str, source: Source) -> tuple[Analysis, str]:
+    """Analyse a capture while its segments go into a Parquet file; give back the run that this has, too."""
     from tcpfit.segment_file import SegmentFile
 
     with SegmentFile(target) as file:
-        return read_out(capture, source, file.add)
-
-
-def save_segments(folder: Path, analysis: Analysis) -> None:
-    """Write the segments that the analysis holds into the folder."""
-    from tcpfit.analysis import write_table
-
-    folder.mkdir(parents=True, exist_ok=True)
-    write_table(analysis.segments, folder / SEGMENTS)
+        return read_out(capture, source, file.add), file.run
 
 
 def with_saved(folder: Path, analysis: Analysis, flows: Sequence[int]) -> Analysis:

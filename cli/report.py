@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from . import corpus_report, options, pages
-from .reading import SEGMENTS, Work, read_between, read_into, save_segments, under, with_saved
+from .reading import SEGMENTS, Work, read_between, read_into, under, with_saved
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -92,19 +92,18 @@ def report(
         return flows or analysis.largest()[: max(drawn, 1)]  # packets of none would be a page that lacks them
 
     for capture, path in zip(captures, pages.targets(captures, output, "--output"), strict=True):
+        run = None
         with Work(capture) as work:
             if _is_folder(capture):
                 analysis = under(source.key, _load(capture))
-                if data:
-                    save_segments(pages.tables_beside(path), analysis)
             elif data:
                 folder = pages.tables_beside(path)
-                analysis = read_into(folder / SEGMENTS, capture, source)
+                analysis, run = read_into(folder / SEGMENTS, capture, source)
                 analysis = with_saved(folder, analysis, shown(analysis))
             else:
                 analysis = read_between(capture, source, shown)
             analysis = analysis.select(flows) if flows else analysis
-            pages.write(analysis.ranked_by(**choices), path, drawn=len(flows) or drawn, data=data)
+            pages.write(analysis.ranked_by(**choices), path, drawn=len(flows) or drawn, data=data, run=run)
             click.echo(path)
         status |= work.status
     return status

@@ -92,8 +92,9 @@ HEAD = """# Tables
 Made from the code by `docs/make_tables.py`; do not edit.
 
 `tcpfit.analyze(...)` gives these tables as polars frames, `--output DIR` writes them as Parquet with the version of
-this schema ({version}) in each file's metadata. Times are integer nanoseconds since the epoch where a name ends in
-`_ns`, float seconds where it ends in `_s`. Windows and counts are segments of one SMSS. A value that cannot be had is
+this schema ({version}) in each file's metadata, and there, as `tcpfit_run`, the run that saved it: `tcpfit.load`
+takes no folder whose tables are of several. Times are integer nanoseconds since the epoch where a name ends in `_ns`,
+float seconds where it ends in `_s`. Windows and counts are segments of one SMSS. A value that cannot be had is
 null.
 """
 

@@ -16,7 +16,7 @@ import polars as pl
 
 from tcpfit import arguments, readers
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.schema import ENDS, SCHEMA_VERSION, check_tables, polars_schema
+from tcpfit.schema import ENDS, RUN, SCHEMA_VERSION, check_tables, polars_schema
 from tcpfit.schema import TABLES as SCHEMAS
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def load(directory: str | os.PathLike[str]) -> Analysis:
     """The analysis of a capture whose tables `Analysis.write_parquet` saved.
 
     Its `segments` is empty where they were not saved; what cannot do without them says so. Raises CaptureError where
-    the folder holds no such tables, or one of them lacks a column.
+    the folder holds no such tables, one of them lacks a column, or they are not of one analysis.
     """
     from tcpfit.parameters import PARAMETERS
     from tcpfit.ranking import RANKING, VERDICTS
@@ -424,23 +424,29 @@ class Analysis:
 
         return document([self])
 
-    def write_parquet(self, directory: str | os.PathLike[str], *, segments: bool = False) -> list[Path]:
+    def write_parquet(
+        self, directory: str | os.PathLike[str], *, segments: bool = False, run: str | None = None
+    ) -> list[Path]:
         """Write every table as Parquet into a directory, which is made if need be; give back the paths.
 
-        `segments` writes the table of segments too. A file is written under another name and renamed, so none is ever
-        half there. Raises InvalidParameter where the analysis has no segments to write, and OSError where the directory
-        cannot be written to.
+        `segments` writes the table of segments too; `run` is that of the `SegmentFile` that wrote it there already.
+        What the directory has of another analysis goes first, that table included. A file is written under another name
+        and renamed, so none is ever half there, and that of the captures, without which the directory holds no
+        analysis, comes last. Raises InvalidParameter where the analysis has no segments to write, and OSError where the
+        directory cannot be written to.
         """
         folder = Path(arguments.path("directory", directory))
         if segments:
             self.check_segments()
+        tables = {name: getattr(self, name) for name in ((*TABLES, "segments") if segments else TABLES)}
         folder.mkdir(parents=True, exist_ok=True)
-        paths = []
-        for name in (*TABLES, "segments") if segments else TABLES:
-            target = folder / f"{name}.parquet"
-            write_table(getattr(self, name), target)
-            paths.append(target)
-        return paths
+        for name in TABLES if run is not None and not segments else (*TABLES, "segments"):
+            (folder / f"{name}.parquet").unlink(missing_ok=True)
+        run = new_run() if run is None else arguments.text("run", run)
+        paths = {name: folder / f"{name}.parquet" for name in tables}
+        for name in sorted(tables, key=lambda name: name == "captures"):
+            write_table(tables[name], paths[name], run)
+        return list(paths.values())
 
     def write_html(self, path: str | os.PathLike[str], *, drawn: int = 20, data: str = "") -> Path:
         """Write the report as one HTML file that loads nothing; the `drawn` largest flows are shown in full.
@@ -468,10 +474,20 @@ class Analysis:
         return html(self)
 
 
-def write_table(table: pl.DataFrame, target: Path) -> None:
+def write_table(table: pl.DataFrame, target: Path, run: str | None = None) -> None:
     """Write a table as Parquet, with the version of the schema in its metadata; the file is whole or not there."""
     with AtomicFile(target) as partial:
-        table.write_parquet(partial, metadata={"tcpfit_schema": str(SCHEMA_VERSION)})
+        table.write_parquet(partial, metadata=metadata(run))
+
+
+def new_run() -> str:
+    """A name for what is saved together: the tables of two analyses, of one capture even, are not of one."""
+    return os.urandom(16).hex()
+
+
+def metadata(run: str | None = None) -> dict[str, str]:
+    """What a Parquet file says of itself: the version of the schema and, of a folder's tables, the run they are of."""
+    return {"tcpfit_schema": str(SCHEMA_VERSION)} | ({} if run is None else {RUN: run})
 
 
 class AtomicFile:

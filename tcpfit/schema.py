@@ -20,6 +20,9 @@ from tcpfit.exceptions import InvalidParameter
 SCHEMA_VERSION = 1
 """Version of the tables and of the JSON; it is raised when a column changes its meaning."""
 
+RUN = "tcpfit_run"
+"""What the metadata of a saved table calls the run that saved it; tables of one folder have the same."""
+
 ENDS = ("src", "src_port", "dst", "dst_port")
 """Columns of flows and segments that say between which ends, and which way."""
 

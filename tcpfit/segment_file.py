@@ -13,8 +13,8 @@ from types import TracebackType
 import polars as pl
 
 from tcpfit import arguments
-from tcpfit.analysis import AtomicFile
-from tcpfit.schema import SCHEMA_VERSION, check_tables, polars_schema
+from tcpfit.analysis import AtomicFile, metadata, new_run
+from tcpfit.schema import check_tables, polars_schema
 
 ROWS = 1 << 17
 """Rows of a row group."""
@@ -23,12 +23,16 @@ ROWS = 1 << 17
 class SegmentFile:
     """Takes the pieces that `analyze(path, segments=file.add)` hands out; `target` is there when the block ends well.
 
-    >>> with SegmentFile(Path("segments.parquet")) as file:          # doctest: +SKIP
+    >>> with SegmentFile(Path("big/segments.parquet")) as file:      # doctest: +SKIP
     ...     analysis = tcpfit.analyze("big.pcap", segments=file.add)
+    >>> analysis.write_parquet("big", run=file.run)                  # doctest: +SKIP
+
+    `run` is in the file's metadata; tables that are saved beside it under the same one are of the same analysis.
     """
 
     def __init__(self, target: Path) -> None:
         self._target = Path(arguments.path("target", target))
+        self.run = new_run()
         self._folder: TemporaryDirectory[str] | None = None
         self._pieces: list[Path] = []
 
@@ -64,6 +68,4 @@ class SegmentFile:
         if not self._pieces:
             self.add(pl.DataFrame(schema=polars_schema("segments")))
         with AtomicFile(self._target) as partial:
-            pl.scan_ipc(self._pieces).sink_parquet(
-                partial, row_group_size=ROWS, metadata={"tcpfit_schema": str(SCHEMA_VERSION)}
-            )
+            pl.scan_ipc(self._pieces).sink_parquet(partial, row_group_size=ROWS, metadata=metadata(self.run))

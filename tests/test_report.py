@@ -19,13 +19,16 @@ import pytest
 from captures import Transfer
 
 import tcpfit
+from tcpfit import analysis as saving
 from tcpfit.exceptions import CaptureError, InvalidParameter
+from tcpfit.readers.saved import is_saved
 from tcpfit.report import filters, words
 from tcpfit.report import page as report_page
 from tcpfit.report.explanation import explain
 from tcpfit.report.page.content import content
 
 ROOT = Path(__file__).parent.parent
+SAMPLE = ROOT / "sample-traces" / "cubic.pcap.gz"
 COMMAND = [sys.executable, "-c", "from tcpfit.cli.main import run; run()"]
 HOSTILE = "<img src=x onerror=alert(1)> </script><script>alert(2)<!-- \u2028'\"&.pcap"
 
@@ -243,6 +246,54 @@ def test_folders_that_are_no_saved_tables(analysis, tmp_path):
     pl.read_parquet(tmp_path / "old" / "flows.parquet").write_parquet(tmp_path / "old" / "flows.parquet")
     with pytest.raises(CaptureError, match="saved with schema unknown"):
         tcpfit.load(tmp_path / "old")
+
+
+def test_a_folder_holds_tables_of_one_analysis(analysis, tmp_path):
+    """Another capture of that name, or the same one cut otherwise, whose tables replace only some, is no mixture."""
+    other = tcpfit.analyze(SAMPLE, segments=True)
+    analysis.write_parquet(tmp_path / "out", segments=True)
+    other.write_parquet(tmp_path / "out")
+    saved = tcpfit.load(tmp_path / "out")
+    assert saved.flows.equals(other.flows) and saved.segments.is_empty()
+
+    other.write_parquet(tmp_path / "other")
+    shutil.copytree(tmp_path / "other", tmp_path / "mixed")
+    other.write_parquet(tmp_path / "again")
+    shutil.copy(tmp_path / "again" / "verdicts.parquet", tmp_path / "mixed" / "verdicts.parquet")
+    with pytest.raises(CaptureError, match="mixed holds tables of different analyses; analyse the capture again"):
+        tcpfit.load(tmp_path / "mixed")
+
+
+@pytest.mark.parametrize("name", ["flows", "verdicts", "captures"])
+def test_tables_that_were_half_saved_are_none(analysis, tmp_path, monkeypatch, name):
+    analysis.write_parquet(tmp_path)
+    write = saving.write_table
+
+    def full(table, target, *rest):
+        if target.stem == name:
+            raise OSError(28, "No space left on device")
+        write(table, target, *rest)
+
+    monkeypatch.setattr(saving, "write_table", full)
+    with pytest.raises(OSError, match="No space"):
+        tcpfit.analyze(SAMPLE).write_parquet(tmp_path)
+    assert not is_saved(tmp_path)
+
+
+def test_tables_saved_before_runs_had_names_are_read(analysis, tmp_path):
+    for path in analysis.write_parquet(tmp_path, segments=True):
+        version = pl.read_parquet_metadata(path)["tcpfit_schema"]
+        pl.read_parquet(path).write_parquet(path, metadata={"tcpfit_schema": version})
+    assert tcpfit.load(tmp_path).segments.equals(analysis.segments)
+
+
+def test_a_report_of_saved_tables_saves_what_they_hold(analysis, tmp_path):
+    for segments in (False, True):
+        analysis.write_parquet(tmp_path / "saved", segments=segments)
+        run = tcpfit_command("report", "saved", "-o", "out.html", "--data", cwd=tmp_path)
+        assert (0, "") == (run.returncode, run.stderr)
+        assert segments == (tmp_path / "out.tables" / "segments.parquet").exists()
+        assert analysis.segments.height * segments == tcpfit.load(tmp_path / "out.tables").segments.height
 
 
 def test_a_capture_without_flows(tmp_path):

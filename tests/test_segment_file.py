@@ -135,6 +135,24 @@ def test_the_command_writes_it_beside_the_other_tables(tmp_path):
     assert 8 == len(list((tmp_path / "cubic").iterdir()))
 
 
+def test_the_command_leaves_none_of_another_capture(tmp_path):
+    for name, options in (("timeouts", ["--segments"]), ("cubic", [])):
+        (tmp_path / "c.pcap.gz").write_bytes(SAMPLE.with_name(f"{name}.pcap.gz").read_bytes())
+        assert 0 == tcpfit("analyze", "c.pcap.gz", "--output", "t", *options, cwd=tmp_path).returncode
+    saved = library.load(tmp_path / "t" / "c")
+    assert saved.flows.equals(library.analyze(SAMPLE).flows)
+    assert saved.segments.is_empty()
+
+
+def test_tables_saved_beside_it_keep_it(tmp_path):
+    with SegmentFile(tmp_path / "segments.parquet") as file:
+        analysis = library.analyze(SAMPLE, segments=file.add)
+    analysis.write_parquet(tmp_path, run=file.run)
+    assert library.load(tmp_path).segments.equals(library.analyze(SAMPLE, segments=True).segments)
+    analysis.write_parquet(tmp_path)
+    assert library.load(tmp_path).segments.is_empty()
+
+
 def test_its_addresses_are_under_the_key(tmp_path):
     key = tmp_path / "key"
     key.write_bytes(bytes(range(32)))

@@ -13,7 +13,7 @@ import polars as pl
 
 from tcpfit.exceptions import CaptureError
 from tcpfit.readers import Reading
-from tcpfit.schema import SCHEMA_VERSION, WITHOUT_DATA
+from tcpfit.schema import RUN, SCHEMA_VERSION, WITHOUT_DATA
 
 NEEDED = ("captures", "flows", "events", "rounds")
 
@@ -28,26 +28,31 @@ def is_saved(folder: Path) -> bool:
 def read(folder: Path, declared: Mapping[str, pl.Schema]) -> Reading:
     """Read a folder of tables, each of which has at least the columns that are `declared`.
 
-    Raises CaptureError where one is missing, damaged, cut or of another version.
+    Raises CaptureError where one is missing, damaged, cut, of another version or of another analysis than the others.
     """
-    tables = {}
+    tables, runs = {}, set()
     for name in (*NEEDED, *COMPUTED, "segments"):
         path = folder / f"{name}.parquet"
         if path.is_file():
-            tables[name] = _table(path, declared[name])
+            tables[name], run = _table(path, declared[name])
+            runs.add(run)
         elif name in NEEDED:
             raise CaptureError(
                 f"{folder} holds no saved tables: {name}.parquet is missing; tcpfit analyze --output saves them"
             )
+    if len(runs) > 1:
+        raise CaptureError(f"{folder} holds tables of different analyses; analyse the capture again")
     captures = tables.pop("captures")
     if captures.height != 1:
         raise CaptureError(f"{folder}/captures.parquet has {captures.height} rows; it should have one, the capture")
     return Reading(_facts(captures.row(0, named=True)), tables)
 
 
-def _table(path: Path, declared: pl.Schema) -> pl.DataFrame:
+def _table(path: Path, declared: pl.Schema) -> tuple[pl.DataFrame, str | None]:
+    """A table, and the run that saved it; None of one that was saved before runs had names."""
     try:
-        version = pl.read_parquet_metadata(path).get("tcpfit_schema")
+        said = pl.read_parquet_metadata(path)
+        version = said.get("tcpfit_schema")
         if version != str(SCHEMA_VERSION):
             raise CaptureError(
                 f"{path} was saved with schema {version or 'unknown'}, this tcpfit reads {SCHEMA_VERSION}; "
@@ -66,7 +71,7 @@ def _table(path: Path, declared: pl.Schema) -> pl.DataFrame:
         ) from error
     if "flow" in declared and table["flow"].null_count():
         raise CaptureError(f"{path} has rows of no flow; analyse the capture again")
-    return table
+    return table, said.get(RUN)
 
 
 def _facts(row: dict[str, Any]) -> dict[str, Any]:
