@@ -441,7 +441,7 @@ impl Sender {
         }
         if resent_before {
             // without SACK nothing but the timer repeats a resend, and that is above the round trip (RFC 6298, 2.3)
-            return if timer || q.timer_s >= self.rtt.srtt_s / 2.0 {
+            return if timer || q.timer_s >= RECOVERY_SILENCE_S.min(self.rtt.srtt_s / 2.0) {
                 Reason::Rto
             } else {
                 Reason::LostRetransmission
