@@ -37,15 +37,15 @@ pub trait Sorted: Rows + Pack {
     type Key: Ord;
 
     fn flow(&self) -> u32;
-    /// Time or number in the flow.
-    fn place(&self) -> i64;
+    /// Time or number in the flow, and what the key begins with.
+    fn place(&self) -> Place;
     fn key(&self) -> Self::Key;
 }
 
 /// Rows that can wait as columns.
 pub trait Stowable: Sorted<Columns: Gather> {
     fn flow_at(columns: &Self::Columns, row: usize) -> u32;
-    fn place_at(columns: &Self::Columns, row: usize) -> i64;
+    fn place_at(columns: &Self::Columns, row: usize) -> Place;
     fn key_at(columns: &Self::Columns, row: usize) -> Self::Key;
 }
 
@@ -421,7 +421,7 @@ fn settled<'a, R: Sorted + 'a>(
     let order = sorted(count, row);
     let batches = order
         .chunks(STOW)
-        .map(|places| narrowed(filled(row, places).finish(), recent));
+        .map(|rows| narrowed(filled(row, rows).finish(), recent));
     batches.collect()
 }
 
@@ -431,55 +431,57 @@ fn columns<R: Sorted>(rows: &[R]) -> R::Columns {
     filled(row, &sorted(rows.len(), row))
 }
 
-/// Columns of the rows at those places.
-fn filled<'a, R: Rows + 'a>(row: impl Fn(usize) -> &'a R, places: &[u32]) -> R::Columns {
-    let mut columns = R::Columns::with_room(places.len());
+/// Columns of those rows.
+fn filled<'a, R: Rows + 'a>(row: impl Fn(usize) -> &'a R, rows: &[Placed]) -> R::Columns {
+    let mut columns = R::Columns::with_room(rows.len());
     let mut block = Vec::with_capacity(BLOCK);
-    for places in places.chunks(BLOCK) {
-        block.extend(places.iter().map(|&place| row(place as usize)));
+    for rows in rows.chunks(BLOCK) {
+        block.extend(rows.iter().map(|&(.., n)| row(n as usize)));
         columns.extend(block.iter().copied());
         block.clear();
     }
     columns
 }
 
-/// Places of the rows of a part in the order of their flows, their places in these, and their keys; equals as they came.
-fn sorted<'a, R: Sorted + 'a>(count: usize, row: impl Fn(usize) -> &'a R + Copy) -> Vec<u32> {
-    if count == 0 {
-        return Vec::new();
-    }
+/// The rows of a part, by their numbers, in the order of their flows, their places in these, and their keys; equals as they
+/// came. The rows themselves are far: they are gone through as they lie, and their keys are asked for only where places are
+/// the same.
+fn sorted<'a, R: Sorted + 'a>(count: usize, row: impl Fn(usize) -> &'a R + Copy) -> Vec<Placed> {
     // by flow: where each one's rows begin, and then, one further, where they end
     let mut ends = [0; PART + 1];
-    let number = |n: usize| row(n).flow() as usize % PART;
-    (0..count).for_each(|n| ends[number(n) + 1] += 1);
+    let number = |row: &R| row.flow() as usize % PART;
+    (0..count).for_each(|n| ends[number(row(n)) + 1] += 1);
     (0..PART).for_each(|flow| ends[flow + 1] += ends[flow]);
-    let mut order = vec![0; count];
+    let mut order = vec![(0, 0, 0); count];
     for n in 0..count {
-        let end = &mut ends[number(n)];
-        order[*end] = n as u32;
+        let row = row(n);
+        let end = &mut ends[number(row)];
+        let (place, rank) = row.place();
+        order[*end] = (place, rank, n as u32);
         *end += 1;
     }
-    let (place, key) = (|n: usize| row(n).place(), |n: usize| row(n).key());
     let mut begin = 0;
     for end in ends {
-        let rows = &mut order[begin..end];
-        if !rows.is_sorted_by_key(|&row| (place(row as usize), key(row as usize))) {
-            sort(rows, place, key);
-        }
+        sort(&mut order[begin..end], |n| row(n as usize).key());
         begin = end;
     }
     order
 }
 
-/// Sorts rows. A key is made of several columns: the place is taken out once for all, and decides for most.
-pub fn sort<K: Ord>(rows: &mut [u32], place: impl Fn(usize) -> i64, key: impl Fn(usize) -> K) {
-    let mut placed: Vec<(i64, u32)> = rows.iter().map(|&row| (place(row as usize), row)).collect();
-    placed.sort_by_key(|&(place, _)| place);
-    for equal in placed.chunk_by_mut(|a, b| a.0 == b.0).filter(|equal| equal.len() > 1) {
-        equal.sort_by_key(|&(_, row)| key(row as usize));
+/// What decides most rows' order, small enough that it is sorted without them.
+pub type Place = (i64, u8);
+
+/// A row's place, and its number.
+pub type Placed = (i64, u8, u32);
+
+/// Sorts rows of a flow. A key is made of several columns: the place decides for most.
+pub fn sort<K: Ord>(rows: &mut [Placed], key: impl Fn(u32) -> K) {
+    if !rows.is_sorted() {
+        rows.sort_unstable();
     }
-    for (row, (_, sorted)) in rows.iter_mut().zip(placed) {
-        *row = sorted;
+    let same = |a: &Placed, b: &Placed| (a.0, a.1) == (b.0, b.1);
+    for equal in rows.chunk_by_mut(same).filter(|equal| equal.len() > 1) {
+        equal.sort_by_key(|&(.., row)| key(row));
     }
 }
 

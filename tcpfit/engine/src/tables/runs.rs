@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::part::{sort, Stowable, STOW};
+use super::part::{sort, Placed, Stowable, STOW};
 
 /// Rows of a chunk, one behind the other.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,12 +157,16 @@ fn merged<R: Stowable>(chunks: &[R::Columns], runs: impl Iterator<Item = Run> + 
 /// The runs of a flow, its rows sorted one by one.
 #[cold]
 fn by_row<R: Stowable>(chunks: &[R::Columns], runs: impl Iterator<Item = Run>) -> Vec<Run> {
-    let mut rows: Vec<u32> = runs.flat_map(Run::numbers).collect();
-    let at = |row: usize| (&chunks[row / STOW], row % STOW);
+    let at = |row: u32| (&chunks[row as usize / STOW], row as usize % STOW);
     let place = |row| R::place_at(at(row).0, at(row).1);
-    sort(&mut rows, place, |row| R::key_at(at(row).0, at(row).1));
+    let placed = |row| {
+        let (place, rank) = place(row);
+        (place, rank, row)
+    };
+    let mut rows: Vec<Placed> = runs.flat_map(Run::numbers).map(placed).collect();
+    sort(&mut rows, |row| R::key_at(at(row).0, at(row).1));
     let mut order = Vec::new();
-    for row in rows {
+    for (.., row) in rows {
         let (chunk, begin) = (row / STOW as u32, row % STOW as u32);
         let end = begin + 1;
         push(&mut order, Run { chunk, begin, end });

@@ -7,7 +7,7 @@ use arrow_schema::{Schema, SchemaRef};
 
 use super::column::{Column, Edges, Readable, Value};
 use super::packed::{Pack, Packable, Reader, Writer};
-use super::part::{gather_column, Gather, Sorted, Stowable};
+use super::part::{gather_column, Gather, Place, Sorted, Stowable};
 use super::runs::Order;
 use crate::rows::{Ending, EventRow, Feedback, FlowRow, Kind, Phase, Reason, RoundRow, Vantage};
 use crate::segment::{Address, Segment};
@@ -268,32 +268,26 @@ impl Sorted for FlowRow {
         self.flow
     }
 
-    fn place(&self) -> i64 {
-        0
+    fn place(&self) -> Place {
+        (0, 0)
     }
 
     fn key(&self) -> Self::Key {}
 }
 
 impl Sorted for EventRow {
-    type Key = (Option<Kind>, Option<u64>, Option<u64>, Option<u64>, Option<Reason>);
+    type Key = (Option<u64>, Option<u64>, Option<u64>, Option<Reason>);
 
     fn flow(&self) -> u32 {
         self.flow
     }
 
-    fn place(&self) -> i64 {
-        self.time_ns
+    fn place(&self) -> Place {
+        (self.time_ns, self.kind as u8)
     }
 
     fn key(&self) -> Self::Key {
-        (
-            Some(self.kind),
-            self.frame.get(),
-            Some(self.left),
-            Some(self.right),
-            Some(self.reason),
-        )
+        (self.frame.get(), Some(self.left), Some(self.right), Some(self.reason))
     }
 }
 
@@ -302,13 +296,13 @@ impl Stowable for EventRow {
         columns.flow.get(row).unwrap_or_default()
     }
 
-    fn place_at(columns: &EventColumns, row: usize) -> i64 {
-        columns.time_ns.get(row).unwrap_or_default()
+    fn place_at(columns: &EventColumns, row: usize) -> Place {
+        let kind = columns.kind.get(row).map_or(0, |kind| kind as u8);
+        (columns.time_ns.get(row).unwrap_or_default(), kind)
     }
 
     fn key_at(columns: &EventColumns, row: usize) -> Self::Key {
         (
-            columns.kind.get(row),
             columns.frame.get(row),
             columns.left.get(row),
             columns.right.get(row),
@@ -324,8 +318,8 @@ impl Sorted for RoundRow {
         self.flow
     }
 
-    fn place(&self) -> i64 {
-        i64::from(self.round)
+    fn place(&self) -> Place {
+        (self.round.into(), 0)
     }
 
     fn key(&self) -> Self::Key {}
@@ -336,8 +330,8 @@ impl Stowable for RoundRow {
         columns.flow.get(row).unwrap_or_default()
     }
 
-    fn place_at(columns: &RoundColumns, row: usize) -> i64 {
-        columns.round.get(row).map_or(0, i64::from)
+    fn place_at(columns: &RoundColumns, row: usize) -> Place {
+        (columns.round.get(row).map_or(0, i64::from), 0)
     }
 
     fn key_at(_: &RoundColumns, _: usize) -> Self::Key {}
