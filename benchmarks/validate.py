@@ -4,7 +4,7 @@
     python benchmarks/validate.py --traces DIR ...         measure recorded flows too: folders NAME/truth.json
     python benchmarks/validate.py --page                   the page and the figures from the CSV files that are there
 
-Without --traces the rows of recorded flows stay as they are.
+Rows of recorded flows that are in none of the folders stay as they are.
 """
 
 from __future__ import annotations
@@ -99,6 +99,12 @@ def write(name: str, rows: list[Row]) -> None:
     save(DATA / f"{name}.csv", list(rows[0]), rows)
 
 
+def with_others(rows: list[Row]) -> list[Row]:
+    """The rows, and behind them those of flows that were recorded elsewhere."""
+    measured = {row["trace"] for row in rows}
+    return rows + [row for row in load(DATA / "flows.csv") if row["trace"] not in measured]
+
+
 def main() -> int:
     """Measure and write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -109,7 +115,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if arguments.traces:
         long, short = claims.recorded(arguments.traces)
-        write("flows", [{column: row[column] for column in claims.COLUMNS} for row in long])
+        write("flows", with_others([{column: row[column] for column in claims.COLUMNS} for row in long]))
         write("web", list(claims.web(short)))
     if not arguments.page:
         measure(arguments.jobs)

@@ -120,3 +120,9 @@ def test_the_page_and_its_figures_are_current() -> None:
     assert (ROOT / "docs/validation.md").read_text() == page(data), "run benchmarks/validate.py --page"
     for name, _, mark in drawings(data):
         assert f"<!-- {mark} -->" in (validate.DATA / f"{name}.svg").read_text(), name
+
+
+def test_flows_recorded_elsewhere_keep_their_rows(tmp_path: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(validate, "DATA", tmp_path)
+    claims.save(tmp_path / "flows.csv", ["trace", "p"], [{"trace": name, "p": 0.5} for name in ("a", "b")])
+    assert validate.with_others([{"trace": "b", "p": 0.25}]) == [{"trace": "b", "p": 0.25}, {"trace": "a", "p": 0.5}]
