@@ -60,11 +60,15 @@ pub struct Clock {
     disordered: u64,
     first_disordered: u64,
     largest_ns: i64,
+    /// Packets whose times are beyond those that are followed, and the frame of the first.
+    beyond: u64,
+    first_beyond: u64,
 }
 
 /// Queues that are read in turn disorder packets by less, which does not matter.
 const DISORDER_NS: i64 = 100_000;
-/// Moved times end here, years after the last one that a pcap record can hold: differences of times must not overflow.
+/// Times end here, in 1827 and 2112, years after the last one that a pcap record can hold: differences of times must not
+/// overflow. An interface of a pcapng file can have any offset and any unit.
 const LATEST_NS: i64 = 4_500_000_000_000_000_000;
 /// Steps told one by one.
 const TOLD: usize = 3;
@@ -195,6 +199,12 @@ impl Clock {
         let mut released = std::mem::take(&mut self.held);
         for segment in &mut released {
             let time_ns = self.time_ns(segment);
+            if time_ns != segment.time_ns.saturating_add(self.moved_ns) {
+                self.beyond += 1;
+                if self.beyond == 1 {
+                    self.first_beyond = segment.frame;
+                }
+            }
             let last_ns = self.last_ns().unwrap_or(time_ns);
             if time_ns < last_ns {
                 self.disordered += 1;
@@ -223,6 +233,14 @@ impl Clock {
                 self.first_disordered,
                 self.disordered,
                 self.largest_ns as f64 / 1e9
+            ));
+        }
+        if self.beyond > 0 {
+            sentences.push(format!(
+                "frame {}: the time stamp is before 1827 or after 2112 ({} in all); such packets are given the nearest \
+                 time between, and no duration among them is right: the unit or the offset that the capture gives for \
+                 its times is damaged",
+                self.first_beyond, self.beyond
             ));
         }
         sentences
@@ -315,6 +333,7 @@ mod tests {
             };
             assert_eq!(clock.take(&first, None), Verdict::Release);
             assert_eq!(clock.release()[0].time_ns.abs(), LATEST_NS);
+            assert!(clock.sentences()[0].starts_with("frame 1: the time stamp is before 1827 or after 2112 (1 in all)"));
         }
     }
 
