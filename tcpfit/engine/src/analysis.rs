@@ -33,7 +33,8 @@ impl Selection {
 
 pub struct Analysis {
     selection: Selection,
-    everything: bool,
+    /// Segments are followed as they come: none is left out, and none kept.
+    plain: bool,
     start_ns: Option<i64>,
     tracker: Tracker,
     rows: Collector,
@@ -45,7 +46,7 @@ impl Analysis {
     /// `keep_segments` asks for the table of segments.
     pub fn new(selection: Selection, settings: Settings, keep_segments: bool) -> Self {
         Self {
-            everything: selection.is_everything(),
+            plain: selection.is_everything() && !keep_segments,
             selection,
             start_ns: None,
             tracker: Tracker::new(settings),
@@ -139,17 +140,22 @@ impl Analysis {
     /// `near`: where its connection seems to be.
     #[inline(always)]
     fn take(&mut self, segment: &Segment, near: Option<u32>) {
-        if !self.everything {
-            let start = *self.start_ns.get_or_insert(segment.time_ns);
-            if !self.selection.admits(segment, segment.time_ns.saturating_sub(start)) {
-                return;
-            }
+        if !self.plain && !self.admits(segment) {
+            return;
         }
         self.tcp_segments += 1;
         self.tracker.push(segment, near, &mut self.rows);
-        if let Some(segments) = &mut self.segments {
+    }
+
+    /// Whether the segment is selected; if so, and segments are kept, it is.
+    #[inline(never)]
+    fn admits(&mut self, segment: &Segment) -> bool {
+        let start = *self.start_ns.get_or_insert(segment.time_ns);
+        let admitted = self.selection.admits(segment, segment.time_ns.saturating_sub(start));
+        if let (Some(segments), true) = (&mut self.segments, admitted) {
             segments.push(segment);
         }
+        admitted
     }
 
     /// The next piece of the table of segments, once it is there; the table at the end is what was not taken.

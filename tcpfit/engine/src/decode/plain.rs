@@ -33,7 +33,7 @@ struct Network {
 /// one that was looked at anyway.
 #[inline(always)]
 pub(super) fn segment(packet: &Packet<'_>, segment: &mut Segment) -> bool {
-    version_4(packet, segment) || version_6(packet, segment)
+    version_4(packet, segment) || version_6(*packet, segment)
 }
 
 #[inline(always)]
@@ -71,8 +71,9 @@ fn mapped(v4: [u8; 4]) -> Address {
     (PREFIX | u128::from(u32::from_le_bytes(v4)) << 96).to_le_bytes()
 }
 
+/// The packet comes by value, as the others need not be written to memory.
 #[inline(never)] // few, beside the others
-fn version_6(packet: &Packet<'_>, segment: &mut Segment) -> bool {
+fn version_6(packet: Packet<'_>, segment: &mut Segment) -> bool {
     let Some((headers, options)) = packet.data.split_first_chunk::<{ ETHERNET + IPV6 + TCP }>() else {
         return false;
     };
@@ -95,7 +96,7 @@ fn version_6(packet: &Packet<'_>, segment: &mut Segment) -> bool {
         ttl: ip[7],
         ecn: ip[1] >> 4 & 3,
     };
-    carried(packet, &network, tcp, options, segment)
+    carried(&packet, &network, tcp, options, segment)
 }
 
 /// `tcp`: the header without its options, which may be cut off.
