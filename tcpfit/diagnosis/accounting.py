@@ -288,7 +288,7 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
     until = axis.place(course.until, course.owner)
     calm = course.open & (course.resent == 0)
     flight = np.nan_to_num(course.flight)
-    after = [AFTERMATH.get(cause, -1) for cause in CAUSE_OF[covers.reason]]
+    after = _aftermath(covers)
     needless = (covers.reason == Reason.NEEDLESS_TIMER).tolist()
     begins = covers.start.tolist()
     for flow in np.flatnonzero(reacted & (course.flow_count > 0)).tolist():
@@ -337,6 +337,13 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
                 left = RESTORED.get(left, left)
         memory[rows] = of_flow
     return memory
+
+
+def _aftermath(covers: Stretches) -> list[int]:
+    """What each reaction leaves to the rounds after it, -1 for what is none."""
+    by_cause = [AFTERMATH.get(cause, -1) for cause in CAUSE_OF[covers.reason]]
+    after: list[int] = np.where(covers.reason == Reason.MARKED, Reason.AFTER_MARKS, by_cause).tolist()
+    return after
 
 
 def _pieces(course: Rounds, axis: _Axis, shown: Flags, held_by: Ints) -> tuple[Ints, Ints, Ints, Flags]:

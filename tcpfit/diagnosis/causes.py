@@ -46,6 +46,10 @@ UNANSWERED = "nothing came back any more, whatever was sent again"
 
 AFTER = "the window had not yet grown to a limit again"
 
+MARKED = "the sender answered congestion marks"
+
+AFTER_MARKS = "congestion marks had reduced the window, and it had not yet grown to a limit again"
+
 
 class Reason(IntEnum):
     """Why a stretch of time is given to its cause: a rule of the accounting."""
@@ -82,6 +86,8 @@ class Reason(IntEnum):
     WINDOW_USED = 29
     SMALL_WAITS = 30
     PROBE = 31
+    MARKED = 32
+    AFTER_MARKS = 33
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -120,6 +126,8 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.OWN_CLOCK: (UNKNOWN, BY_CLOCK),
     Reason.SMALL_WAITS: (APPLICATION, SMALL_WAITS),
     Reason.PROBE: (LOSS, "the sender waited to probe for a tail that was lost"),
+    Reason.MARKED: (BOTTLENECK, MARKED),
+    Reason.AFTER_MARKS: (BOTTLENECK, AFTER_MARKS),
 }
 
 CAUSE_OF = np.array([_SAYS[reason][0] for reason in Reason], dtype=object)

@@ -9,6 +9,7 @@ In this order, where two claim an instant:
 - *no window*, by the event.
 - *an ACK lost*: a pause that ends with a resend of what was acknowledged, so that the sender did not know.
 - *a timer*: its run. *Fast recovery*: its length. *A probe* of a lost tail: the wait for it (RFC 8985, 7.2).
+- *an answer to marks*: the round trip after it, in which the window is reduced (RFC 3168, 6.1.2).
 - *a pause inside a round*: data seems outstanding for longer than a timer allows, but one ACK alone came, and its round
   trip tells when its data was sent; before that nothing was outstanding.
 """
@@ -82,6 +83,7 @@ def reactions(evidence: Evidence) -> Stretches:
         _of(timers, ran_from, expired, timer),
         _of(probes, waited_from, probed, Reason.PROBE).where(needless.lost_near(probes, waited_from, probed)),
         _of(recoveries, resent_from, resent_until, recovery),
+        _answers_to_marks(evidence),
         _pause_inside(rounds),
     )
 
@@ -159,6 +161,13 @@ def _ack_lost(evidence: Evidence, rounds: Rounds) -> Stretches:
         np.full(len(which), Reason.ACK_LOST),
         _frames(unneeded)[which],
     )
+
+
+def _answers_to_marks(evidence: Evidence) -> Stretches:
+    """The round trip after each reduction of the window for congestion marks."""
+    responses, trip = evidence.mark_responses, evidence.column("rtt_mean_s")
+    lasted = (1e9 * np.where(np.isfinite(trip), trip, 0.0)).astype(np.int64)[responses.owner]
+    return _of(responses, _time(responses), _time(responses) + lasted, Reason.MARKED)
 
 
 def _pause_inside(rounds: Rounds) -> Stretches:

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.causes import (
+    AFTER_MARKS,
     APPLICATION,
     AWAITING,
     BOTTLENECK,
@@ -25,6 +26,7 @@ from tcpfit.diagnosis.causes import (
     CAUSES,
     IDLE,
     LOSS,
+    MARKED,
     ONE_FLIGHT,
     REORDERING,
     SEND_BUFFER,
@@ -122,6 +124,13 @@ AT_ONCE = (
     "nothing of the window held it; a shorter round trip, and connections that are used again spare their handshakes",
 )
 """The same of slow-start-limited, where one flight carried the flow."""
+
+BY_MARKS = (
+    "congestion marks had reduced the window: a router on the path said that its queue grew (ECN)",
+    "find the router that marks, and whether it marks sooner than its queue needs; more rate, or fewer flows that "
+    "share it",
+)
+"""Sentence and remedy of bottleneck-limited, where the sender's answers to marks held it."""
 
 OWN_CLOCK = (
     "data went by a clock of the sender's own, and neither a window nor losses held it",
@@ -259,12 +268,11 @@ class _Parts:
         self.span_cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
         self.flow_seconds: Floats = summed(self.span_length, owner, len(flow))
         self.flow_kernel = self._kernel(spans, owner)
-        rules = (AWAITING, TURN, UNANSWERED, ONE_FLIGHT, BY_CLOCK, SMALL_WAITS)
-        self.flow_awaited, self.flow_in_turn, self.flow_unanswered, self.flow_at_once, self.flow_by_clock, small = (
-            summed(self.span_length[rows], owner[rows], len(flow))
-            for rows in ((spans["rule"] == rule).to_numpy() for rule in rules)
+        self.flow_awaited, self.flow_in_turn, self.flow_unanswered, self.flow_at_once, self.flow_by_clock = (
+            self._by_rules(spans, owner, rule) for rule in (AWAITING, TURN, UNANSWERED, ONE_FLIGHT, BY_CLOCK)
         )
-        self.flow_small_waits = small
+        self.flow_small_waits = self._by_rules(spans, owner, SMALL_WAITS)
+        self.flow_by_marks = self._by_rules(spans, owner, MARKED, AFTER_MARKS)
         # spans of a flow and cause together, in order of time
         order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
         key = (owner * len(CAUSES) + self.span_cause)[order]
@@ -282,6 +290,11 @@ class _Parts:
         ranked = np.lexsort((np.arange(len(key)), -self.span_length[order], part))
         self.longest: Ints = order[ranked[opening]]
         self.flow_parts = np.searchsorted(key[opening] // len(CAUSES), np.arange(len(flow) + 1))
+
+    def _by_rules(self, spans: pl.DataFrame, owner: Ints, *rules: str) -> Floats:
+        """Seconds of each flow that these rules explain."""
+        rows = spans["rule"].is_in(rules).to_numpy()
+        return summed(self.span_length[rows], owner[rows], len(self.flow_seconds))
 
     def judged(self, position: int, number: int, vantage: str, missed: float, costs: dict[str, Cost]) -> Diagnosis:
         """The diagnosis of the flow at this position."""
@@ -311,6 +324,8 @@ class _Parts:
                 who, sentence, remedy = AWAITED
         elif primary == SLOW_START and self.flow_at_once[position] > share * total_s / 2:
             who, sentence, remedy = AT_ONCE
+        elif primary == BOTTLENECK and self.flow_by_marks[position] > share * total_s / 2:
+            sentence, remedy = BY_MARKS
         elif primary == UNKNOWN and self.flow_by_clock[position] > share * total_s / 2:
             sentence, remedy = OWN_CLOCK
         text = f"in {share:.0%} of the time {sentence}."
