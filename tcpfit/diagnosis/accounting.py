@@ -17,7 +17,8 @@ The first of these rules that holds gives the cause:
 7. Below every limit the window is what the last reaction left of it: *loss-limited*, *timeout-limited*,
    *reordering-limited* or *bottleneck-limited* until a limit is reached again, or it is not the window that holds
    the flow: the flight is what it was before in fewer round trips than a window takes to grow so, or does not grow;
-   the round begins by the sender's own clock; or its segments are small, which a window that holds them fills.
+   the round begins by the sender's own clock; or its segments are small, which a window that holds them fills. Losses
+   leave nothing to a flow that is as fast after them as before (`heed`): BBR, or one that something slower holds.
 8. Before any reaction: *slow-start-limited* while the flight reaches new maxima, *send-buffer-limited* in a flight that
    does not grow for 30 rounds though the sender sends when ACKs let it, *unknown* otherwise, and where half of the
    rounds and more, seen at the sender, begin without an ACK: by the application's clock, or a pacer's.
@@ -35,7 +36,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.causes import CAUSE_OF, RULE_OF, Reason
-from tcpfit.diagnosis.reactions import Stretches, apart, reactions
+from tcpfit.diagnosis.reactions import Stretches, apart, heed_of, reactions
 from tcpfit.diagnosis.rounds import FILLED, FLAT_ROUNDS, Flags, Rounds, rounds_of
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Floats, Ints, summed
@@ -167,7 +168,9 @@ def _painted(evidence: Evidence, course: Rounds, axis: _Axis, shown: Flags) -> _
         found.owner, axis.place(found.start, found.owner), axis.place(found.end, found.owner), found.reason, found.frame
     )
     covers = apart(covers.where(shown[found.owner] & (covers.end > covers.start)))
-    round_, start, reason, full = _pieces(course, axis, shown, _held_by(course, axis, covers))
+    round_, start, reason, full = _pieces(
+        course, axis, shown, _held_by(course, axis, covers, heed_of(evidence).heedless)
+    )
     edges = np.unique(np.concatenate((start, covers.start, covers.end)))
     edges = edges[edges < axis.length]
     if not len(edges):
@@ -212,7 +215,7 @@ def _joined(
     )
 
 
-def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
+def _held_by(course: Rounds, axis: _Axis, covers: Stretches, heedless: Flags) -> Ints:
     """The reason of every round by rules 4 to 8, without its pauses and the time of a full window."""
     lasted = course.until - course.start
     full_share = course.full_ns / np.maximum(lasted, 1)
@@ -223,12 +226,15 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
         so_far.select(column.over("owner")).to_series().to_numpy()
         for column in (of_flow, of_flow.cum_max().clip(lower_bound=0.0))
     )
-    short = (course.acked < 0.5 * course.smss * course.sent) | course.runs_out
+    # in a recovery, and in the round after it, what ACKs cover says nothing of what was sent
+    short = (course.acked < 0.5 * course.smss * course.sent) & course.calm | course.runs_out
     # who has more to send than the window lets go fills the segments
     unfilled = short & (course.flow_full_size < FILLED)[course.owner]
     growing = (flight > top) | (flight >= GROWTH * before)
     growing |= course.flow_count[course.owner] - course.position <= 1
-    memory = _memories(course, axis, covers, (full_share >= 0.5) & course.open & (course.resent == 0))
+    growing &= ~(heedless[course.owner] & course.lost_before)
+    after = _aftermath(covers, heedless)
+    memory = _memories(course, axis, covers, after.tolist(), (full_share >= 0.5) & course.open & (course.resent == 0))
     remembered = memory >= 0
     waiting = np.isin(axis.place(course.until, course.owner), covers.end[covers.reason == Reason.ACK_LOST])
     held = np.asarray(
@@ -266,20 +272,18 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches) -> Ints:
             Reason.NO_LIMIT,
         )
     )
-    return np.where(
-        course.window_used & np.isin(held, UNEXPLAINED) & ~_reacted(course, covers, axis), Reason.WINDOW_USED, held
-    )
+    reacted = _reacted(course, covers.where(after >= 0), axis)
+    return np.where(course.window_used & np.isin(held, UNEXPLAINED) & ~reacted, Reason.WINDOW_USED, held)
 
 
-def _reacted(course: Rounds, covers: Stretches, axis: _Axis) -> Flags:
+def _reacted(course: Rounds, reacted: Stretches, axis: _Axis) -> Flags:
     """Rounds by whose end the flow had reacted to a loss or to what it took for one: the window it kept is its own."""
-    reacted = covers.where(np.isin(CAUSE_OF[covers.reason], [CAUSE_OF[reason] for reason in AFTERMATH.values()]))
     first = np.full(len(course.flow_count), axis.length)
     np.minimum.at(first, reacted.owner, reacted.start)
     return axis.place(course.until, course.owner) > first[course.owner]
 
 
-def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> Ints:
+def _memories(course: Rounds, axis: _Axis, covers: Stretches, after: list[int], full: Flags) -> Ints:
     """The reason that the last reaction leaves to every round, -1 where there was none or a limit was reached since."""
     memory = np.full(len(course), -1)
     reacted = np.zeros(len(course.flow_count), np.bool_)
@@ -288,7 +292,6 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
     until = axis.place(course.until, course.owner)
     calm = course.open & (course.resent == 0)
     flight = np.nan_to_num(course.flight)
-    after = _aftermath(covers)
     needless = (covers.reason == Reason.NEEDLESS_TIMER).tolist()
     begins = covers.start.tolist()
     for flow in np.flatnonzero(reacted & (course.flow_count > 0)).tolist():
@@ -339,10 +342,12 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, full: Flags) -> In
     return memory
 
 
-def _aftermath(covers: Stretches) -> list[int]:
-    """What each reaction leaves to the rounds after it, -1 for what is none."""
-    by_cause = [AFTERMATH.get(cause, -1) for cause in CAUSE_OF[covers.reason]]
-    after: list[int] = np.where(covers.reason == Reason.MARKED, Reason.AFTER_MARKS, by_cause).tolist()
+def _aftermath(covers: Stretches, heedless: Flags) -> Ints:
+    """What each reaction leaves to the rounds after it, -1 for what is none, and for losses of a flow that is as fast
+    after them."""
+    after: Ints = np.array([AFTERMATH.get(cause, -1) for cause in CAUSE_OF[covers.reason]], np.int64)
+    after[covers.reason == Reason.MARKED] = Reason.AFTER_MARKS
+    after[heedless[covers.owner] & (after == Reason.AFTER_LOSS)] = -1
     return after
 
 

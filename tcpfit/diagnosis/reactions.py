@@ -9,6 +9,7 @@ In this order, where two claim an instant:
 - *no window*, by the event.
 - *an ACK lost*: a pause that ends with a resend of what was acknowledged, so that the sender did not know.
 - *a timer*: its run. *Fast recovery*: its length. *A probe* of a lost tail: the wait for it (RFC 8985, 7.2).
+  A fast recovery of a flow that is as fast in its recoveries and after them as before (`heed`) explains nothing.
 - *an answer to marks*: the round trip after it, in which the window is reduced (RFC 3168, 6.1.2).
 - *a pause inside a round*: data seems outstanding for longer than a timer allows, but one ACK alone came, and its round
   trip tells when its data was sent; before that nothing was outstanding.
@@ -22,6 +23,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.causes import Reason
+from tcpfit.diagnosis.heed import Heed, heed
 from tcpfit.diagnosis.rounds import PAUSE, Flags, Rounds, rounds_of
 from tcpfit.parameters.evidence import Evidence, Rows, once
 from tcpfit.parameters.intervals import Ints
@@ -82,10 +84,21 @@ def reactions(evidence: Evidence) -> Stretches:
         _ack_lost(evidence, rounds),
         _of(timers, ran_from, expired, timer),
         _of(probes, waited_from, probed, Reason.PROBE).where(needless.lost_near(probes, waited_from, probed)),
-        _of(recoveries, resent_from, resent_until, recovery),
+        _of(recoveries, resent_from, resent_until, recovery).where(
+            (recovery != Reason.RECOVERY) | ~heed_of(evidence).unbroken[recoveries.owner]
+        ),
         _answers_to_marks(evidence),
         _pause_inside(rounds),
     )
+
+
+@once
+def heed_of(evidence: Evidence) -> Heed:
+    """How the flows take losses."""
+    recoveries = evidence.of("recovery")
+    start, end = _time(recoveries), _time(recoveries) + _length(recoveries)
+    real = ~_Needless(evidence).of(recoveries, start, end)
+    return heed(rounds_of(evidence), recoveries.owner[real], start[real], end[real])
 
 
 def _of(rows: Rows, start: Ints, end: Ints, reason: Ints | Reason) -> Stretches:

@@ -217,6 +217,22 @@ class Rounds:
         whole: Ints = np.where(full > WHOLE * lasted, lasted, full)
         return whole
 
+    @property
+    def calm(self) -> Flags:
+        """Rounds without a loss or a resend, in themselves and in the round before."""
+        calm = (self.lost == 0) & (self.resent == 0)
+        follows = np.append(True, calm[:-1] | (self.owner[1:] != self.owner[:-1]))[: len(self)]
+        both: Flags = calm & follows
+        return both
+
+    @property
+    def lost_before(self) -> Flags:
+        """Rounds before which the flow has lost something."""
+        lost = pl.DataFrame({"owner": self.owner, "lost": self.lost})
+        so_far = pl.col("lost").shift(1, fill_value=0.0).cum_sum()
+        before: Flags = lost.select(so_far.over("owner"))["lost"].to_numpy() > 0
+        return before
+
     @cached_property
     def window_used(self) -> Flags:
         """Rounds after one with a full window and up to the next: what the window let go meanwhile was sent.
