@@ -1,7 +1,8 @@
 """Where the time of a flow went: every instant of it is given to one cause.
 
 **Time**: from a flow's first data segment to the ACK that covers its last one. A round lasts until the next starts.
-The first of these rules that holds gives the cause:
+All is *unknown* where one direction is missing, and where ACKs come before their data (`clocks`). The first of these
+rules that holds gives the cause:
 
 1. *receiver-stalled*: no window was advertised (RFC 9293, 3.8.6.1).
 2. *timeout-limited*: the silence of a retransmission timer that expired, and what follows until the flight is half of
@@ -36,6 +37,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.causes import CAUSE_OF, RULE_OF, Reason
+from tcpfit.diagnosis.clocks import acks_ahead
 from tcpfit.diagnosis.reactions import Stretches, apart, heed_of, reactions
 from tcpfit.diagnosis.rounds import FILLED, FLAT_ROUNDS, Flags, Rounds, rounds_of
 from tcpfit.parameters.evidence import Evidence
@@ -100,12 +102,13 @@ def account_of(evidence: Evidence) -> pl.DataFrame:
     """The same of an evidence."""
     course = rounds_of(evidence)
     lasted = np.maximum(course.flow_last - course.flow_first, 0)
-    shown = (course.flow_count > 0) & evidence.two_way & (lasted > 0)
+    ahead = acks_ahead(evidence)
+    shown = (course.flow_count > 0) & evidence.two_way & ~ahead & (lasted > 0)
     axis = _Axis(course.flow_first, np.where(shown, lasted, 0))
     painted = _painted(evidence, course, axis, shown)
     blind = np.flatnonzero(~shown & (lasted > 0))
     acked = np.nan_to_num(evidence.column("acked_bytes"))
-    reason = np.concatenate((painted.reason, np.full(len(blind), Reason.ONE_WAY)))
+    reason = np.concatenate((painted.reason, np.where(ahead[blind], Reason.AHEAD, Reason.ONE_WAY)))
     frame = np.concatenate((painted.frame, np.full(len(blind), -1)))
     owner = np.concatenate((painted.owner, blind))
     spans = pl.DataFrame(

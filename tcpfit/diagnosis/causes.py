@@ -44,6 +44,8 @@ BY_CLOCK = "data went by the sender's clock, not with ACKs: its application's, o
 
 UNANSWERED = "nothing came back any more, whatever was sent again"
 
+AHEAD = "ACKs come before the data that they acknowledge: other clocks, or out of order"
+
 AFTER = "the window had not yet grown to a limit again"
 
 MARKED = "the sender answered congestion marks"
@@ -88,6 +90,7 @@ class Reason(IntEnum):
     PROBE = 31
     MARKED = 32
     AFTER_MARKS = 33
+    AHEAD = 34
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -128,6 +131,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.PROBE: (LOSS, "the sender waited to probe for a tail that was lost"),
     Reason.MARKED: (BOTTLENECK, MARKED),
     Reason.AFTER_MARKS: (BOTTLENECK, AFTER_MARKS),
+    Reason.AHEAD: (UNKNOWN, AHEAD),
 }
 
 CAUSE_OF = np.array([_SAYS[reason][0] for reason in Reason], dtype=object)

@@ -19,6 +19,7 @@ import polars as pl
 
 from tcpfit.diagnosis.causes import (
     AFTER_MARKS,
+    AHEAD,
     APPLICATION,
     AWAITING,
     BOTTLENECK,
@@ -137,6 +138,13 @@ OWN_CLOCK = (
     "see whether the application has more to send; a sender that paces (BBR) goes by the rate that it has measured",
 )
 """Sentence and remedy of unknown, where the sender went by a clock most of that time."""
+
+ACKS_AHEAD = (
+    "the ACKs come before the data that they acknowledge, and nothing is claimed: the directions were captured by "
+    "different clocks, or are out of order",
+    "capture both directions at one place, by one clock; put the packets of a file in order with reordercap",
+)
+"""The same where the times of the two directions contradict each other."""
 
 GONE = "look whether the receiver was switched off or out of reach, or capture there"
 """Remedy where nothing came back any more."""
@@ -272,6 +280,7 @@ class _Parts:
             self._by_rules(spans, owner, rule) for rule in (AWAITING, TURN, UNANSWERED, ONE_FLIGHT, BY_CLOCK)
         )
         self.flow_small_waits = self._by_rules(spans, owner, SMALL_WAITS)
+        self.flow_ahead = self._by_rules(spans, owner, AHEAD)
         self.flow_by_marks = self._by_rules(spans, owner, MARKED, AFTER_MARKS)
         # spans of a flow and cause together, in order of time
         order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
@@ -326,6 +335,8 @@ class _Parts:
             who, sentence, remedy = AT_ONCE
         elif primary == BOTTLENECK and self.flow_by_marks[position] > share * total_s / 2:
             sentence, remedy = BY_MARKS
+        elif primary == UNKNOWN and self.flow_ahead[position] > 0:
+            sentence, remedy = ACKS_AHEAD
         elif primary == UNKNOWN and self.flow_by_clock[position] > share * total_s / 2:
             sentence, remedy = OWN_CLOCK
         text = f"in {share:.0%} of the time {sentence}."
