@@ -5,7 +5,7 @@ of the round before the one in which it began, both as sent. Where the window is
 ratio 0.5 (RFC 5681) to 0.7 (RFC 9438). BBR keeps its rate (draft-cardwell-iccrg-bbr-congestion-control-00, 4.3.4), and
 so does a flow whose path, receiver or application is slower than what the loss left of its window. A flow is heedless
 if two thirds of its recoveries, of five and more, kept nine tenths of the rate. The recoveries themselves cost it
-nothing either if the rate in them is nine tenths of that outside: not so where a full window waits for the resend.
+nothing either if as many had nine tenths of that rate in them: not so where a full window waits for the resend.
 **What it cannot tell**: why the flow keeps its rate; with fewer recoveries, whether it does.
 **Validation**: tests/diagnosis/test_heed.py; docs/diagnosis.md has the figures.
 """
@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcpfit.diagnosis.rounds import Flags, Rounds
-from tcpfit.parameters.intervals import Floats, Ints, summed
+from tcpfit.parameters.intervals import Floats, Ints
 
 KEPT = 0.9
 """Of the rate before: a recovery that leaves so much has not reduced it."""
@@ -40,25 +40,20 @@ class Heed:
 def heed(rounds: Rounds, owner: Ints, start: Ints, end: Ints) -> Heed:
     """How flows take losses, from their recoveries' flows and times."""
     number = len(rounds.flow_count)
+    told, kept, kept_in = (np.zeros(number, np.int64) for _ in range(3))
     active = np.maximum((rounds.until - rounds.start) / 1e9 - rounds.idle, 1e-9)
-    rate: Floats = rounds.sent / active
-    kept, told = np.zeros(number, np.int64), np.zeros(number, np.int64)
-    inside, since = np.zeros(len(rounds), np.bool_), np.zeros(len(rounds), np.bool_)
     for flow in np.unique(owner).tolist():
         first, past = np.searchsorted(owner, (flow, flow + 1)).tolist()
-        begin = int(rounds.flow_begin[flow])
-        rows = slice(begin, begin + int(rounds.flow_count[flow]))
+        rows = slice(rounds.flow_begin[flow], rounds.flow_begin[flow] + rounds.flow_count[flow])
         began = np.searchsorted(rounds.start[rows], start[first:past], "right") - 1
         after = np.searchsorted(rounds.start[rows], end[first:past])
         compared = (began >= 1) & (after < rounds.flow_count[flow])
-        before = rate[rows][began[compared] - 1]
-        told[flow] = compared.sum()
-        kept[flow] = (rate[rows][after[compared]] >= KEPT * before).sum()
-        since[rows][max(int(began[0]), 0) :] = True
-        for one, next_ in zip(began.tolist(), after.tolist(), strict=True):
-            inside[rows][max(one, 0) : next_] = True
+        began, after = began[compared], np.maximum(after, began + 1)[compared]
+        rate: Floats = rounds.sent[rows] / active[rows]
+        sent, spent = (np.append(0.0, np.cumsum(values[rows])) for values in (rounds.sent, active))
+        least = KEPT * rate[began - 1]
+        told[flow] = len(began)
+        kept[flow] = (rate[np.minimum(after, len(rate) - 1)] >= least).sum()
+        kept_in[flow] = (sent[after] - sent[began] >= least * (spent[after] - spent[began])).sum()
     heedless: Flags = (told >= ENOUGH) & (kept >= MOSTLY * told)
-    outside = since & ~inside
-    sent_in, sent_out = (summed(rounds.sent[which], rounds.owner[which], number) for which in (inside, outside))
-    s_in, s_out = (summed(active[which], rounds.owner[which], number) for which in (inside, outside))
-    return Heed(heedless, heedless & (sent_in * s_out >= KEPT * sent_out * s_in))
+    return Heed(heedless, heedless & (kept_in >= MOSTLY * told))
