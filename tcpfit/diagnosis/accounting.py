@@ -13,7 +13,8 @@ rules that holds gives the cause:
 4. *application-limited*: nothing was outstanding, and the round before such a pause, which left the window unfilled;
    and five rounds in a row and more, each sent after the other end's data, when all before was acknowledged.
 5. *bottleneck-limited*: the rate was the path's, that is, within a tenth of the flow's highest sustained one, and most
-   rounds at that rate had a round trip at least a quarter above the least: a queue grows while the rate does not.
+   rounds at that rate had a round trip at least a quarter above the least: a queue grows while the rate does not. Or
+   the same rate came again and again while the flight grew, or more was asked for in vain: the queue may be short.
 6. *receiver-window-limited*: the advertised window had no room for another segment.
 7. Below every limit the window is what the last reaction left of it: *loss-limited*, *timeout-limited*,
    *reordering-limited* or *bottleneck-limited* until a limit is reached again, or it is not the window that holds
