@@ -4,17 +4,19 @@
 (TAPO, Zhou et al. 2015, takes the same threshold). Every expiry of the retransmission timer is listed, even where data
 sent while it ran makes the silence shorter. `length` is the silence; a timer is beside it, as it ran.
 **Causes**, the first that holds: *zero-window*, no window for more than half of it; *timeout*, the timer ran out and
-ended it; *probe*, a tail loss probe ended it; *application*, everything was acknowledged before its middle, and nothing
-was sent; *window*, the advertised window had no room; *capture-gap*, data is missing in the capture there; *delay*, an
-ACK that came late ended it; *unknown*.
+ended it; *probe*, a tail loss probe ended it; *delay*, the path held the data that ended it, by the sender's time
+stamps; *application*, everything was acknowledged before its middle, and nothing was sent; *window*, the advertised
+window had no room; *capture-gap*, data is missing in the capture there; *delay*, data that had been overtaken came in
+it, and their ACK let the next go, or an ACK that came late ended it; *unknown*.
 **Details of a timeout** (TAPO's classes, but for the first two): *unanswered*, it and at least three resends before it
 or after have no answer to the end; *ack-lost*, it resends what an ACK in the capture covers, so that the sender did not
 get that; *needless*, nothing was lost; *back-off*, the timer had run out before for the same data; *double-loss*, a
 resend of the data was lost; *small-window*, too few segments were outstanding for three duplicate ACKs; *tail*, the
 last of what was outstanding was lost; *continuous-loss*, nothing outstanding arrived; *other*.
 **At the receiver** data that was lost before is not there: a silence begins with the last transmission that the losses
-show, and may begin later where what was sent last left no trace. A late segment was sent before those that overtook it
-and ends no silence. A resend that was lost before has no frame, and the run of its timer is its length.
+show, and may begin later where what was sent last left no trace. A late segment was sent before those that overtook it,
+and a copy was not sent at all: neither ends a silence; old data that by their timestamp are no younger than what came
+before are one or the other. A resend that was lost before has no frame, and the run of its timer is its length.
 **Validation**: tests/diagnosis/test_stalls.py.
 """
 
@@ -50,6 +52,9 @@ PROMPT_NS = 5_000_000
 LEAST_S = 1e-3
 """On paths shorter than this a silence has to be this long."""
 
+FINE_S = 0.011
+"""Timestamps that tick more slowly do not tell when a segment was sent: hosts have 1, 4 and 10 ms."""
+
 UNKNOWN_S = 1.0
 """Where nothing shows how long a round trip is: the timer of a sender that does not know it either (RFC 6298, 2.1)."""
 
@@ -83,6 +88,8 @@ class _Packets:
     right: Ints
     ack_time: Ints
     ack: Ints
+    stamp: Ints  # when each data segment was sent by the sender's timestamps, ns since some time; empty without them
+    late: Ints  # when segments came that others had overtaken
     room: Ints  # right edge of the advertised window, at each ACK; -1 where the scale is unknown
     heard_ns: int  # the last packet of the other end
 
@@ -96,6 +103,7 @@ class _Evidence:
     highest: Ints  # after each data segment
     zero: list[tuple[int, float]]  # periods without a window: time and length
     unneeded: set[int]  # frames that send again what the capture saw acknowledged
+    threshold_ns: float  # silences that are no longer are no stalls
     silent_ns: float  # from here on nothing came back, and the sender had to doubt that anything would
     smss: int
 
@@ -104,13 +112,14 @@ def stalls(flow: dict[str, Any], events: pl.DataFrame, segments: pl.DataFrame) -
     """The stalls of one flow, a row of `flows`, in order of time; events may be those of all flows, segments are those
     of its connection (`connections.segments_of`)."""
     own = events.filter(pl.col("flow") == flow["flow"]).with_columns(pl.col("kind", "reason").cast(pl.String))
-    packets = _packets(flow, segments, own.filter(pl.col("kind") == "reordering")["frame"])
+    packets = _packets(flow, segments, own)
     if len(packets.time) < 2:
         return []
-    evidence = _evidence(flow, own, packets)
+    threshold_ns = 1e9 * _threshold(flow, own)
+    evidence = _evidence(flow, own, packets, threshold_ns)
     by_frame, unseen = _at_frames(own), _sent_unseen(own)
     expired = [frame for frame, event in by_frame.items() if event["kind"] == "timeout"]
-    long: NDArray[np.bool_] = np.diff(packets.time) > 1e9 * _threshold(flow, own)
+    long: NDArray[np.bool_] = np.diff(packets.time) > threshold_ns
     found = _resends_unseen(own, packets)
     for k in np.flatnonzero(long | np.isin(packets.frame[1:], expired)).tolist():
         frame = int(packets.frame[k + 1])
@@ -127,13 +136,14 @@ def stalls(flow: dict[str, Any], events: pl.DataFrame, segments: pl.DataFrame) -
     return sorted(found, key=lambda stall: stall.end_ns)
 
 
-def _evidence(flow: dict[str, Any], own: pl.DataFrame, packets: _Packets) -> _Evidence:
+def _evidence(flow: dict[str, Any], own: pl.DataFrame, packets: _Packets, threshold_ns: float) -> _Evidence:
     unneeded = own.filter((pl.col("kind") == "spurious") & (pl.col("reason") == "unneeded"))["frame"].to_list()
     zero = own.filter(pl.col("kind") == "zero_window").select("time_ns", "value").rows()
     last = own.filter((pl.col("kind") == "timeout") & (pl.col("time_ns") > packets.heard_ns))["segments"].max()
     silent_ns = packets.heard_ns if isinstance(last, int) and last >= DOUBT else np.inf
     highest: Ints = np.maximum.accumulate(packets.right)
-    return _Evidence(packets, own, highest, zero, set(unneeded), silent_ns, int(flow["smss_bytes"] or 1))
+    smss = int(flow["smss_bytes"] or 1)
+    return _Evidence(packets, own, highest, zero, set(unneeded), threshold_ns, silent_ns, smss)
 
 
 def _sent_unseen(own: pl.DataFrame) -> Ints:
@@ -176,20 +186,26 @@ def _at_frames(own: pl.DataFrame) -> dict[int, dict[str, Any]]:
     return {int(row["frame"]): row for row in ended.sort("kind", descending=True).to_dicts()}
 
 
-def _packets(flow: dict[str, Any], segments: pl.DataFrame, late: pl.Series) -> _Packets:
-    """What the flow sent, in the order in which it was sent: `late` frames were overtaken, and end no silence."""
+def _packets(flow: dict[str, Any], segments: pl.DataFrame, own: pl.DataFrame) -> _Packets:
+    """What the flow sent, in the order in which it was sent: what was overtaken ends no silence, nor does a copy."""
     ends = (flow["src"], flow["src_port"], flow["dst"], flow["dst_port"])
     time = pl.col("time_ns").is_between(flow["first_ns"], flow["last_ns"])
-    there = segments.filter(
-        time & _from(*ends) & (pl.col("payload") > 0) & ~pl.col("frame").is_in(late.drop_nulls().implode())
-    )
+    late, copies = (own.filter(pl.col("kind") == kind) for kind in ("reordering", "duplicate"))
+    apart = pl.concat([late["frame"], copies["frame"]]).drop_nulls()
+    there = segments.filter(time & _from(*ends) & (pl.col("payload") > 0) & ~pl.col("frame").is_in(apart.implode()))
     there = there.sort("time_ns", maintain_order=True)
     back = segments.filter(time & _from(*ends[2:], *ends[:2])).sort("time_ns", maintain_order=True)
     if not there.height:
         none = np.zeros(0, np.int64)
-        return _Packets(none, none, none, none, none, none, none, 0)
+        return _Packets(none, none, none, none, none, none, none, none, none, 0)
     first = int(there["seq"][0])
     left = _unwrapped(there["seq"].to_numpy(), first)
+    right = left + there["payload"].to_numpy().astype(np.int64)
+    stamp = _stamps(flow, there)
+    if len(stamp):  # old data that are no younger than what came before are a copy, or late
+        highest, newest = np.maximum.accumulate(right), np.maximum.accumulate(stamp)
+        kept = np.append(True, (right[1:] > highest[:-1]) | (stamp[1:] > newest[:-1]))
+        there, left, right, stamp = there.filter(pl.Series(kept)), left[kept], right[kept], stamp[kept]
     acks = back.filter((pl.col("flags").cast(pl.Int64) & 16) > 0)
     ack = _unwrapped(acks["ack"].to_numpy(), first)
     shift = flow["window_scale_low"] if flow["window_scale_low"] == flow["window_scale_high"] else None
@@ -201,12 +217,25 @@ def _packets(flow: dict[str, Any], segments: pl.DataFrame, late: pl.Series) -> _
         there["time_ns"].to_numpy(),
         there["frame"].to_numpy().astype(np.int64),
         left,
-        left + there["payload"].to_numpy().astype(np.int64),
+        right,
         acks["time_ns"].to_numpy(),
         ack,
+        stamp,
+        late["time_ns"].sort().to_numpy(),
         room,
         int(back["time_ns"].max() or 0),  # type: ignore[arg-type]
     )
+
+
+def _stamps(flow: dict[str, Any], there: pl.DataFrame) -> Ints:
+    """When each of these segments was sent by the sender's clock; empty where that is not in all of them, too coarse,
+    or the capture was taken at the sender, where it says nothing new."""
+    tick = flow["stamp_tick_s"]
+    if flow["vantage"] == "sender" or not tick or tick > FINE_S or there["tsval"].null_count():
+        return np.zeros(0, np.int64)
+    values = there["tsval"].to_numpy()
+    stamps: Ints = (1e9 * tick * _unwrapped(values, int(values[0]))).astype(np.int64)
+    return stamps
 
 
 def _from(src: str, src_port: int, dst: str, dst_port: int) -> pl.Expr:
@@ -235,14 +264,22 @@ def _why(k: int, event: dict[str, Any] | None, evidence: _Evidence, outstanding:
         return PROBE, "a tail loss probe ended it"
     if int(packets.frame[k + 1]) in evidence.unneeded:
         return TIMEOUT, "ack-lost"
+    if len(packets.stamp) and packets.stamp[k + 1] - packets.stamp[k] < evidence.threshold_ns:
+        return DELAY, "the path held the data"
+    came = packets.late[(packets.late > start) & (packets.late < end)]
+    since = int(came[-1]) if len(came) else start  # what had been overtaken was not acknowledged before
+    let_go = len(came) > 0 and end - since <= evidence.threshold_ns
     seen = int(np.searchsorted(packets.ack_time, end, "right"))
-    middle = int(np.searchsorted(packets.ack_time, (start + end) // 2, "right"))
-    if middle and packets.ack[:middle].max() >= highest[k]:
+    middle = int(np.searchsorted(packets.ack_time, (since + end) // 2, "right"))
+    if middle and packets.ack[:middle].max() >= highest[k] and not let_go:
         return APPLICATION, "everything was acknowledged and nothing was sent"
     if packets.left[k + 1] > highest[k]:
         return CAPTURE_GAP, "data is missing in the capture"
-    if seen and 0 <= packets.room[:middle].max(initial=-1) < highest[k] + evidence.smss:
+    half = int(np.searchsorted(packets.ack_time, (start + end) // 2, "right"))
+    if seen and 0 <= packets.room[:half].max(initial=-1) < highest[k] + evidence.smss:
         return WINDOW, "the advertised window had no room"
+    if let_go:
+        return DELAY, "late data came, and their ACK let the next go"
     if seen and packets.ack_time[seen - 1] > start and end - int(packets.ack_time[seen - 1]) <= PROMPT_NS:
         return DELAY, "an ACK came late"
     if outstanding == 0:

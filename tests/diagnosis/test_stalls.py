@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from test_timers import MSS, RTT_S, Conversation, stamps
 
 import tcpfit
 from tcpfit.diagnosis import silences
@@ -186,3 +187,76 @@ def test_kernel_timeouts_are_found_at_the_receiver_but_for_few():
     assert timeouts > 90
     assert found >= 0.98 * timeouts
     assert same >= 0.85 * timeouts
+
+
+AT_RECEIVER = (1e-5, RTT_S)
+SCALE_7 = b"\1\3\3\7"
+
+
+class Arrivals(Conversation):
+    """At the receiver: segments that come half a round trip after they were sent, or later, and their ACKs."""
+
+    def __init__(self, stamped: bool = True) -> None:
+        self.stamped, self.edge, self.above = stamped, 1, set[int]()
+        super().__init__(sack=False, halves_s=AT_RECEIVER, options=SCALE_7 + self.options(0.0, 0.0))
+
+    def options(self, sent_s: float, echoed_s: float) -> bytes:
+        return stamps(sent_s, echoed_s) if self.stamped else b""
+
+    def comes(self, sent_s: float, number: int, late_s: float = 0.0, again: bool = False) -> None:
+        """Segment `number`, sent then; it comes so much later than others. `again`: a copy that the network made."""
+        at_s = sent_s + RTT_S / 2 + late_s
+        self.sent(at_s, 1 + number * MSS, payload=MSS, options=self.options(sent_s, sent_s), ip_id=10 + number)
+        if not again:
+            self.above.add(1 + number * MSS)
+        while self.edge in self.above:
+            self.edge += MSS
+        self.heard(at_s + 1e-5, self.edge, options=self.options(at_s, sent_s))
+
+    def rounds(self, at_s: float, first: int, count: int, size: int = 8) -> tuple[float, int]:
+        """So many rounds of a window; when the next could begin, and with which segment."""
+        for _ in range(count):
+            for n in range(size):
+                self.comes(at_s + 1e-3 * n, first + n)
+            at_s, first = at_s + RTT_S, first + size
+        return at_s, first
+
+    def stalls(self, folder: Path) -> list[tuple[str, float]]:
+        analysis = self.analysed(folder / "receiver.pcap")
+        row = analysis.flows.row(0, named=True)
+        assert "receiver" == row["vantage"]
+        found = stalls(row, analysis.events, tcpfit.analyze(folder / "receiver.pcap", segments=True).segments)
+        return [(stall.cause, round(stall.length_s, 2)) for stall in found]
+
+
+@pytest.mark.parametrize("late_s", [0.15, 0.3])
+def test_a_copy_in_a_pause_does_not_end_it(tmp_path, late_s):
+    """The network's copies of some segments come while the application pauses for 0.6 s."""
+    talk = Arrivals()
+    at_s, number = talk.rounds(0.2, 0, 20)
+    for n in (number - 6, number - 4, number - 1):
+        talk.comes(at_s - RTT_S + 1e-3 * (n % 8), n, late_s, again=True)
+    talk.rounds(at_s + 0.6, number, 20)
+    assert [("application", 0.64)] == talk.stalls(tmp_path)
+
+
+def test_data_that_the_path_held_were_no_pause(tmp_path):
+    """All segments of a round come 0.3 s late, in order; their timestamps say when they were sent."""
+    talk = Arrivals()
+    at_s, number = talk.rounds(0.2, 0, 20)
+    for n in range(8):
+        talk.comes(at_s + 1e-3 * n, number + n, 0.3)
+    talk.rounds(at_s + 0.3 + RTT_S, number + 8, 20)
+    assert [("delay", 0.34)] == talk.stalls(tmp_path)
+
+
+def test_data_that_were_overtaken_and_came_late_were_no_pause(tmp_path):
+    """Without timestamps: of a round two come 0.08 s after the rest, and the next round a round trip after these."""
+    talk = Arrivals(stamped=False)
+    at_s, number = talk.rounds(0.2, 0, 20)
+    for n in (2, 3):
+        talk.comes(at_s + 1e-3 * n, number + n)
+    for n in (0, 1):
+        talk.comes(at_s + 1e-3 * n, number + n, 0.08)
+    talk.rounds(at_s + 0.08 + RTT_S, number + 4, 20)
+    assert [("delay", 0.13)] == talk.stalls(tmp_path)
