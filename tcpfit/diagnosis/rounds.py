@@ -290,7 +290,12 @@ class Rounds:
 
     @property
     def _standing(self) -> Flags:
-        """Rounds near the highest rate of a flow for which, at that rate, mostly a queue stood."""
+        """Rounds near the highest rate of a flow for which, at that rate, mostly a queue stood.
+
+        Not where half of the rounds begin later than the ACK before lets them: that rate is a clock's, a pacer's or an
+        application's, and a path that delays some segments makes its round trips long. A pacer at its path's rate asks
+        for more (`_pressed`).
+        """
         active = np.maximum((self.until - self.start) / 1e9 - self.idle, 1e-9)
         rate, told, least = self._rate, self._told, self.flow_least_s[self.owner]
         with np.errstate(invalid="ignore"):
@@ -310,6 +315,7 @@ class Rounds:
         fast = told & (rate >= SUSTAINED * capacity[self.owner])
         of_flow = self._count(fast)
         path = (of_flow >= PLATEAU) & (self._count(fast & inflated) >= MOST * of_flow)
+        path &= self.flow_unprompted < OWN_CLOCK
         standing: Flags = fast & path[self.owner]
         return standing
 
