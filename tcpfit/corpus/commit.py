@@ -102,11 +102,7 @@ def commit(
     _write(tasks, parts, executor)
     _move(state, parts)
     write_manifest(state.out, manifest)
-    named = {state.out / table / file for part in parts for table, file in part.files.items()}
-    for table in TABLES:
-        for path in (state.out / table).iterdir():
-            if path not in named:
-                path.unlink()
+    state.drop({state.out / table / file for part in parts for table, file in part.files.items()})
     return manifest
 
 

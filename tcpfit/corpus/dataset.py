@@ -16,6 +16,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 import shutil
 import time
 from collections.abc import Iterator
@@ -36,6 +37,9 @@ from tcpfit.schema import SCHEMA_VERSION
 
 PATIENCE_S = 10.0
 """How long a run waits for another: workers of one that was killed hold its lock until they notice."""
+
+PART = re.compile(r"\w+\.\d{3,}-[0-9a-f]{16}\.parquet")
+"""Names of the files of parts; a run removes no others from the folders of tables."""
 
 
 @dataclass(frozen=True)
@@ -218,7 +222,7 @@ class State:
         self.identities = self.folder / "identities.jsonl"
 
     def clean(self, named: set[Path]) -> None:
-        """Remove what a run that ended early left: files of tables that are not `named`, results of other settings.
+        """Remove what a run that ended early left: files of parts that are not `named`, results of other settings.
 
         Raises InvalidParameter where a folder is a link: what it leads to is not the data set's to clean.
         """
@@ -234,9 +238,13 @@ class State:
         leftovers = [*self.folder.glob("**/*.partial"), *self.out.glob(".manifest.json.*.partial")]
         for path in leftovers:
             path.unlink()
+        self.drop(named)
+
+    def drop(self, named: set[Path]) -> None:
+        """Remove files of parts that are not `named`."""
         for name in TABLES:
             for path in (self.out / name).iterdir():
-                if path not in named:
+                if path not in named and PART.fullmatch(path.name):
                     path.unlink()
 
     def discard(self) -> None:

@@ -217,7 +217,9 @@ def _of_a_run(path: Path) -> bool:
     """Whether a run makes it, one that was killed while it wrote its first manifest included."""
     from tcpfit.corpus.table import TABLES
 
-    return path.name in (".state", *TABLES) or path.match(".manifest.json.*.partial")
+    if path.name in TABLES and path.is_dir():
+        return all(dataset.PART.fullmatch(file.name) for file in path.iterdir())
+    return path.name == ".state" or path.match(".manifest.json.*.partial")
 
 
 CAPTURE_WORK = 200_000

@@ -306,6 +306,24 @@ def test_a_folder_of_something_else_is_left_alone(tmp_path):
         corpus.open(tmp_path)
 
 
+def test_captures_in_a_folder_that_is_called_as_a_table_are_left_alone(tmp_path):
+    (tmp_path / "captures").mkdir()
+    path = capture(tmp_path / "captures" / "one.pcap", 1)
+    with pytest.raises(InvalidParameter, match="not empty and no data set"):
+        corpus.run([path], tmp_path, workers=1)
+    assert [path] == [each for each in tmp_path.rglob("*") if each.is_file()]
+
+
+def test_files_of_others_in_the_folders_of_tables_are_left_alone(tmp_path):
+    out = tmp_path / "out"
+    corpus.run([capture(tmp_path / "one.pcap", 1)], out, workers=1)
+    other = capture(out / "captures" / "two.pcap", 2)
+    leftover = out / "flows" / "all.001-0123456789abcdef.parquet"
+    leftover.write_bytes(b"")
+    assert 1 == corpus.run([other], out, workers=1).analysed
+    assert (True, False) == (other.exists(), leftover.exists())
+
+
 def test_a_first_run_that_was_killed_while_it_wrote_the_manifest(tmp_path):
     """What it left does not make the folder one of something else, and is gone afterwards."""
     capture(tmp_path / "a.pcap", 1)
