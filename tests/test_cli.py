@@ -72,6 +72,20 @@ def test_table_fits_80_columns(capture):
     assert "verdict" in run.stdout
 
 
+@pytest.mark.parametrize("columns", ["0", "-3", "wide", ""])
+def test_columns_that_are_no_width_are_80(capture, columns):
+    expected = tcpfit("analyze", capture)
+    run = tcpfit("analyze", capture, env={"COLUMNS": columns})
+    assert (0, "", expected.stdout) == (run.returncode, run.stderr, run.stdout)
+
+
+@pytest.mark.parametrize("verb", ["analyze", "events", "diagnose", "rank"])
+def test_one_column_is_too_few(capture, verb):
+    run = tcpfit(verb, capture, env={"COLUMNS": "1"})
+    assert (0, "") == (run.returncode, run.stderr)
+    assert 20 in map(len, run.stdout.splitlines())
+
+
 def test_no_color_is_honoured(capture):
     coloured = tcpfit("analyze", capture, env={"FORCE_COLOR": "1"}).stdout
     assert "\x1b[" in coloured

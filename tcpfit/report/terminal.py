@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -20,6 +22,9 @@ IN_FULL = 3
 WORTH_SHOWING = 20
 """A flow with fewer data segments is shown in full only when asked for."""
 
+NARROWEST = 20
+"""Columns that lines have at least; in fewer nothing can be read."""
+
 STATES = {
     "explained": ("explained by", "green"),
     "undecided": ("undecided between", "yellow"),
@@ -30,7 +35,12 @@ STATES = {
 
 def console(file: IO[str] | None = None) -> Console:
     """A console that is plain when piped and honours NO_COLOR and COLUMNS."""
-    return Console(file=file, highlight=False, markup=False, emoji=False)
+    return Console(file=file, width=_width(), highlight=False, markup=False, emoji=False)
+
+
+def _width() -> int | None:
+    """COLUMNS, or what the terminal has where that is 0 or no number; None where it is not set."""
+    return max(shutil.get_terminal_size().columns, NARROWEST) if "COLUMNS" in os.environ else None
 
 
 def show(
