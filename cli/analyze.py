@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +11,7 @@ import click
 
 from . import options, pages
 from .reading import SEGMENTS, Work, read, read_between, read_into, tell_warnings, with_saved
+from .streams import beside
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -67,6 +69,7 @@ def analyze(
     if segments and output is None:
         raise click.UsageError("--segments writes into the folder of --output, which is missing")
     reports = [None] * len(captures) if html is None else pages.targets(captures, html, "--html")
+    printing = nullcontext if output is None and html is None else beside
     printer = _Printer(form, top=top, in_full=bool(flows))
     status = 0
 
@@ -92,7 +95,8 @@ def analyze(
                 analysis.write_parquet(folder, run=run)
             if page is not None:
                 pages.write(analysis, page, drawn=len(flows) or pages.FLOWS)
-            printer.add(analysis)
+            with printing():
+                printer.add(analysis)
         status |= work.status
     printer.close()
     return status

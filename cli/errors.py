@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from tcpfit.exceptions import InvalidParameter
+
+from .streams import beside
 
 UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing: no capture is said to be at fault for them."""
@@ -30,7 +33,8 @@ def spare_captures(output: Path, captures: Sequence[str]) -> None:
 
 def complain(sentence: str) -> None:
     """Say a sentence on standard error."""
-    click.echo(f"tcpfit: {sentence}", err=True)
+    with beside(sys.stderr):
+        click.echo(f"tcpfit: {sentence}", err=True)
 
 
 def debugging() -> bool:

@@ -32,6 +32,7 @@ from .predict import predict
 from .rank import rank
 from .report import report
 from .rtt import rtt
+from .streams import closed, silence
 from .xpl import xpl
 
 GARBAGE = 100_000
@@ -128,13 +129,13 @@ def run() -> None:
             status = error.exit_code
     except SystemExit as left:
         # `tcpfit ... | head` is no failure: rich leaves where the pipe was closed, click replaces standard output
-        if sys.stdout is output and not isinstance(left.__context__, BrokenPipeError):
+        if sys.stdout is output and not closed(left):
             raise
         sys.stdout = output
-        _close_stdout()
+        silence(output)
         status = 0
     except BrokenPipeError:
-        _close_stdout()
+        silence(sys.stdout)
         status = 0
     except Exception as error:
         if debugging():
@@ -144,11 +145,11 @@ def run() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        _close_stdout()
+        silence(sys.stdout)
     except OSError as error:
         if not status:
             complain(unexpected(error))
-        _close_stdout()
+        silence(sys.stdout)
         status = 1
     sys.exit(status if isinstance(status, int) else 0)
 
@@ -157,8 +158,3 @@ def _usage(error: click.UsageError) -> None:
     verb = error.ctx.command_path if error.ctx else "tcpfit"
     sentence = " ".join(error.format_message().split())
     complain(f"{sentence.rstrip('.')}; see {verb} --help")
-
-
-def _close_stdout() -> None:
-    """Nobody reads standard output any more: what is left in its buffer goes nowhere."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from . import corpus_report, options, pages
 from .reading import SEGMENTS, Work, read_between, read_into, under, with_saved
+from .streams import beside
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
@@ -104,7 +105,8 @@ def report(
                 analysis = read_between(capture, source, shown)
             analysis = analysis.select(flows) if flows else analysis
             pages.write(analysis.ranked_by(**choices), path, drawn=len(flows) or drawn, data=data, run=run)
-            click.echo(path)
+            with beside():
+                click.echo(path)
         status |= work.status
     return status
 

@@ -44,13 +44,16 @@ def xpl(capture: str, output: Path, flows: tuple[int, ...], source: options.Sour
         chosen = analysis.select(flows) if flows else analysis
         if chosen.flows.is_empty():
             raise InvalidParameter(f"{capture} has no TCP flow that carried data in what was analysed")
+        written = []
         try:
             output.mkdir(parents=True, exist_ok=True)
             for flow in chosen.flows["flow"]:
                 for name, text in xplot.graphs(analysis, flow).items():
                     with AtomicFile(output / name) as partial:
                         partial.write_text(text, encoding="utf-8")
-                    click.echo(output / name)
+                    written.append(output / name)
         except OSError as error:
             raise unwritable(output, error) from error
+        for path in written:
+            click.echo(path)
     return work.status

@@ -63,6 +63,36 @@ def test_nobody_reads(verb: tuple[str, ...], capture: Path) -> None:
     assert (0, "") == (done.returncode, done.stderr)
 
 
+@pytest.mark.parametrize(
+    ("words", "files"),
+    [
+        ("xpl CAPTURE -o OUT", {"a2b_owin.xpl", "a2b_rtt.xpl", "a2b_tput.xpl", "a2b_tsg.xpl"}),
+        ("report CAPTURE CAPTURE -o OUT", {"a.html", "a-2.html"}),
+        ("analyze CAPTURE CAPTURE --output OUT", {"captures.parquet"}),
+        ("analyze CAPTURE CAPTURE --html OUT --format csv", {"a.html", "a-2.html"}),
+    ],
+)
+def test_files_are_written_where_nobody_reads_what_is_printed(
+    capture: Path, tmp_path: Path, words: str, files: set[str]
+) -> None:
+    """`tcpfit xpl ... 2>&1 | head -1` leaves the files of `tcpfit xpl ...`, complaints of a cut capture included."""
+    cut, one, other = tmp_path / "a.pcap", tmp_path / "read", tmp_path / "unread"
+    cut.write_bytes(capture.read_bytes()[:-100])
+    for out in (one, other):
+        out.mkdir()
+        reading, writing = os.pipe()
+        os.close(reading)
+        read = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        unread = {"stdout": writing, "stderr": writing}
+        call = [*RUN, *words.replace("CAPTURE", str(cut)).replace("OUT", str(out)).split()]
+        done = subprocess.run(call, env=environment(), **(read if out is one else unread))  # type: ignore[call-overload]
+        os.close(writing)
+        assert 0 == done.returncode
+    left = [sorted(path.relative_to(out) for path in out.rglob("*")) for out in (one, other)]
+    assert left[0] == left[1]
+    assert files <= {path.name for path in left[0]}
+
+
 @needs_full
 @pytest.mark.parametrize("verb", [*((*verb, "CAPTURE") for verb in VERBS), *ALONE], ids=" ".join)
 def test_no_space_for_the_output(verb: tuple[str, ...], capture: Path) -> None:
