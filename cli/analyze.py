@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options, pages
+from .errors import spare_captures_in
 from .reading import SEGMENTS, Work, read, read_between, read_into, tell_warnings, with_saved
 from .streams import beside
 
@@ -102,9 +103,14 @@ def analyze(
     return status
 
 
-def _folders(captures: tuple[str, ...], output: Path | None) -> list[Path | None]:
-    """A folder a capture below `output`, named after it."""
-    return [None if output is None else output / name for name in pages.stems(captures)]
+def _folders(captures: tuple[str, ...], output: Path | None) -> Sequence[Path | None]:
+    """A folder a capture below `output`, named after it; no capture is among the files that are written."""
+    if output is None:
+        return [None] * len(captures)
+    folders = [output / name for name in pages.stems(captures)]
+    for folder in folders:
+        spare_captures_in(folder, "*.parquet", captures)
+    return folders
 
 
 class _Printer:

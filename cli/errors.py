@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import click
@@ -25,10 +25,26 @@ def unwritable(output: Path, error: OSError) -> InvalidParameter:
     return InvalidParameter(f"--output {output}: {error.strerror or error}")
 
 
-def spare_captures(output: Path, captures: Sequence[str]) -> None:
-    """Refuse to write over a capture that is read."""
-    if any(capture != "-" and output.resolve() == Path(capture).resolve() for capture in captures):
-        raise click.UsageError(f"{output} is a capture; write elsewhere")
+def spare_captures(outputs: Iterable[Path], captures: Sequence[str]) -> None:
+    """Refuse to write over a capture that is read, whatever links lead to it."""
+    read = {_identity(Path(capture)) for capture in captures if capture != "-"} - {None}
+    for output in outputs:
+        if _identity(output) in read:
+            raise click.UsageError(f"{output} is a capture; write elsewhere")
+
+
+def spare_captures_in(folder: Path, pattern: str, captures: Sequence[str]) -> None:
+    """Refuse to write files with such names into a folder where one of them is a capture that is read."""
+    spare_captures([folder, *folder.glob(pattern)], captures)
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file it is; None where there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 def complain(sentence: str) -> None:

@@ -38,7 +38,7 @@ def check_form(form: str, output: Path | None, capture: str) -> None:
         rule = "--format parquet needs --output FILE" if output is None else "--output goes with --format parquet only"
         raise click.UsageError(rule)
     if output is not None:
-        spare_captures(output, [capture])
+        spare_captures([output], [capture])
 
 
 def write(

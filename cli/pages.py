@@ -37,7 +37,8 @@ def stems(captures: Sequence[str]) -> list[str]:
     taken: set[str] = set()
     names = []
     for capture in captures:
-        stem = "stdin" if capture == "-" else Path(capture).name.split(".pcap")[0].split(".cap")[0] or "capture"
+        stem = "stdin" if capture == "-" else Path(capture).name.split(".pcap")[0].split(".cap")[0]
+        stem = "capture" if stem in ("", ".", "..") else stem
         name, number = stem, 1
         while name in taken:
             number += 1
@@ -64,8 +65,7 @@ def targets(captures: Sequence[str], output: Path | None, option: str) -> list[P
         raise click.UsageError(f"{option} names a folder where there are several captures, got {str(output)!r}")
     else:
         paths = [(output or Path()) / f"{name}.html" for name in stems(captures)]
-    for path in paths:
-        spare_captures(path, captures)
+    spare_captures(paths, captures)
     return paths
 
 

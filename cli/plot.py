@@ -68,7 +68,7 @@ def plot(
     tcpfit plot ranking capture.pcap --flow 3 -o ranking.svg
     tcpfit plot rtt capture.pcap --from 10s --to 20s -o rtt.png --theme dark
     """
-    spare_captures(output, [capture])
+    spare_captures([output], [capture])
     with Work(capture) as work:
         from tcpfit.analysis import AtomicFile
         from tcpfit.report import figures

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from . import corpus_report, options, pages
+from .errors import spare_captures_in
 from .reading import SEGMENTS, Work, read_between, read_into, under, with_saved
 from .streams import beside
 
@@ -92,7 +93,10 @@ def report(
     def shown(analysis: Analysis) -> Sequence[int]:
         return flows or analysis.largest()[: max(drawn, 1)]  # packets of none would be a page that lacks them
 
-    for capture, path in zip(captures, pages.targets(captures, output, "--output"), strict=True):
+    paths = pages.targets(captures, output, "--output")
+    for path in paths if data else ():
+        spare_captures_in(pages.tables_beside(path), "*.parquet", captures)
+    for capture, path in zip(captures, paths, strict=True):
         run = None
         with Work(capture) as work:
             if _is_folder(capture):

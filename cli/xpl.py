@@ -9,7 +9,7 @@ import click
 from tcpfit.exceptions import InvalidParameter
 
 from . import options
-from .errors import unwritable
+from .errors import spare_captures_in, unwritable
 from .reading import Work, read, read_between, tell_warnings
 
 
@@ -35,6 +35,7 @@ def xpl(capture: str, output: Path, flows: tuple[int, ...], source: options.Sour
     The names are tcptrace's: a is the host that sent the first packet of the first connection, b its peer. _tsg has
     time and sequence numbers, _owin the outstanding data, _rtt the round-trip times, _tput the throughput.
     """
+    spare_captures_in(output, "*.xpl", [capture])
     with Work(capture) as work:
         from tcpfit.analysis import AtomicFile
         from tcpfit.report import xplot

@@ -125,6 +125,43 @@ def test_no_space_for_a_file(capture: Path, tmp_path: Path, verb: tuple[str, ...
     assert [] == list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("a2b_tsg.xpl", "xpl a2b_tsg.xpl"),
+        ("a2b_tsg.xpl", "xpl LINK"),
+        ("a.html", "report a.html -o a.html"),
+        ("a.html", "report LINK -o a.html"),
+        ("a.html", "analyze LINK --html a.html"),
+        ("a.tables/flows.parquet", "report a.tables/flows.parquet -o a.html --data"),
+        ("a", "analyze a --output ."),
+        ("a", "analyze LINK a --output ."),
+        ("a.svg", "plot rtt LINK -o a.svg"),
+        ("a", "events LINK --format parquet --output a"),
+        ("a", "rtt HARD --format parquet --output a"),
+        ("a", "annotate LINK a --force"),
+    ],
+)
+def test_no_capture_is_written_over(capture: Path, tmp_path: Path, name: str, words: str) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(capture.read_bytes())
+    (tmp_path / "LINK").symlink_to(path)
+    (tmp_path / "HARD").hardlink_to(path)
+    before = sorted(tmp_path.rglob("*"))
+    done = run(*words.split(), cwd=tmp_path, stdout=subprocess.PIPE)
+    assert (2, "") == (done.returncode, done.stdout)
+    assert "capture" in said(done.stderr)
+    assert (before, capture.read_bytes()) == (sorted(tmp_path.rglob("*")), path.read_bytes())
+
+
+def test_tables_stay_below_the_folder_that_is_asked_for(capture: Path, tmp_path: Path) -> None:
+    path, out = tmp_path / "...pcap", tmp_path / "deep" / "out"
+    path.write_bytes(capture.read_bytes())
+    assert 0 == run("analyze", path, "--output", out, stdout=subprocess.PIPE).returncode
+    assert {out / "capture"} == {each.parent for each in tmp_path.rglob("*.parquet")}
+
+
 def test_one_of_ten_cannot_be_read(capture: Path, tmp_path: Path) -> None:
     names = [capture] * 10
     names[1] = tmp_path / "missing.pcap"
