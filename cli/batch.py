@@ -178,7 +178,7 @@ def _status(folder: Path) -> int:
         doing = f"being made by {writing}" if writing is not None else "its first run ended early, the next goes on"
         click.echo(f"{folder}: {doing}; {plural(results, 'result')} so far")
         return 0
-    manifest = dataset.read_manifest(folder)
+    manifest = dataset.Corpus(folder).manifest
     rows = manifest.rows()
     kinds = ", ".join(f"{count} {status}" for status, count in manifest.statuses.items()) or "none"
     click.echo(f"{folder}: {plural(rows['captures'], 'capture')} ({kinds}) in {plural(len(manifest.parts), 'part')}")

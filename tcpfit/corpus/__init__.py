@@ -26,6 +26,6 @@ __all__ = ["Corpus", "Failure", "Progress", "Settings", "Summary", "open", "plan
 def open(folder: str | os.PathLike[str]) -> Corpus:
     """A data set that `run` wrote, its tables as lazy frames.
 
-    Raises InvalidParameter where the folder has none.
+    Raises InvalidParameter where the folder has none, or one of which a file is gone or cut.
     """
     return Corpus(folder)

@@ -13,6 +13,7 @@ the data set is either that before a run's commit or that after it.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -40,6 +41,9 @@ PATIENCE_S = 10.0
 
 PART = re.compile(r"\w+\.\d{3,}-[0-9a-f]{16}\.parquet")
 """Names of the files of parts; a run removes no others from the folders of tables."""
+
+END = b"PAR1"
+"""Last bytes of a Parquet file."""
 
 
 @dataclass(frozen=True)
@@ -72,12 +76,15 @@ class Manifest:
 class Corpus:
     """A data set to read: every table is a lazy frame, keyed by `capture`, and by `flow` where it has flows.
 
-    Columns are declared in `tcpfit.corpus.table`; docs/tables.md lists them.
+    Columns are declared in `tcpfit.corpus.table`; docs/tables.md lists them. Raises InvalidParameter where the folder
+    has no data set, or one of which a file is gone or cut.
     """
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(arguments.path("folder", folder))
         self.manifest = read_manifest(self.folder)
+        for path in sorted(self.named()):
+            _check_whole(path)
 
     @property
     def captures(self) -> pl.LazyFrame:
@@ -147,6 +154,20 @@ class Corpus:
     def __repr__(self) -> str:
         rows = self.manifest.rows()
         return f"<Corpus in {self.folder}: {rows['captures']} captures, {rows['flows']} flows>"
+
+
+def _check_whole(path: Path) -> None:
+    """Raise InvalidParameter where a file of a part is gone, or does not end as Parquet files do."""
+    try:
+        with path.open("rb") as file:
+            file.seek(-len(END), os.SEEK_END)
+            wrong = "" if file.read() == END else "cut or damaged"
+    except FileNotFoundError:
+        wrong = "gone from the data set"
+    except OSError as error:
+        wrong = "cut" if error.errno == errno.EINVAL else f"cannot be read ({error.strerror})"
+    if wrong:
+        raise InvalidParameter(f"{path}: {wrong}; the data set is not whole, make it anew in another folder")
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -544,9 +544,6 @@ def _read(out: Path) -> tuple[Manifest | None, dict[str, dict[str, Any]], dict[s
     import polars as pl
 
     corpus = Corpus(out)
-    gone = sorted(path for path in corpus.named() if not path.exists())
-    if gone:
-        raise InvalidParameter(f"{gone[0]}: gone from the data set, which is not whole; make it anew in another folder")
     columns = ["capture", "path", "files", "copies", "status", "reason", "file_bytes", "flows", "events"]
     rows = {}
     for number, file in enumerate(corpus.files("captures")):

@@ -289,12 +289,21 @@ def test_names_that_are_no_text(tmp_path):
     assert 2 == corpus.run([folder], tmp_path / "out", workers=1).unchanged
 
 
-def test_a_data_set_that_is_not_whole_is_left_alone(tmp_path):
-    path = capture(tmp_path / "one.pcap", 1)
-    corpus.run([path], tmp_path / "out", workers=1)
-    next((tmp_path / "out" / "events").iterdir()).unlink()
-    with pytest.raises(InvalidParameter, match="events/all.000-.*parquet: gone from the data set"):
-        corpus.run([path], tmp_path / "out", workers=1)
+@pytest.mark.parametrize("table", TABLES)
+def test_a_data_set_that_is_not_whole_is_left_alone(made, tmp_path, table):
+    captures, out, _ = made
+    shutil.copytree(out, tmp_path / "out")
+    path = next((tmp_path / "out" / table).iterdir())
+    damages = {
+        "cut or damaged": lambda: path.write_bytes(path.read_bytes()[:-100]),
+        "cut": lambda: path.write_bytes(b""),
+        "gone from the data set": path.unlink,
+    }
+    for said, damage in damages.items():
+        damage()
+        for use in (lambda: corpus.run([captures], tmp_path / "out", workers=1), lambda: corpus.open(tmp_path / "out")):
+            with pytest.raises(InvalidParameter, match=f"{table}/all.000-.*parquet: {said}; the data set is not whole"):
+                use()
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
