@@ -180,9 +180,9 @@ def read_manifest(folder: Path) -> Manifest:
         facts = json.loads(path.read_text())
     except FileNotFoundError:
         raise InvalidParameter(f"{folder}: no data set (no manifest.json in it); `tcpfit batch` writes one") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InvalidParameter(f"{path}: cannot be read ({error}); run `tcpfit batch` again") from None
-    if not isinstance(facts, dict) or "layout" not in facts:
+    if not isinstance(facts, dict) or not {"layout", "schema", "tcpfit"} <= facts.keys():
         raise InvalidParameter(f"{path}: not a manifest of `tcpfit batch`; give another folder")
     if (facts["layout"], facts["schema"]) != (LAYOUT, SCHEMA_VERSION):
         raise InvalidParameter(
@@ -193,13 +193,23 @@ def read_manifest(folder: Path) -> Manifest:
         parts = [Part(**part) for part in facts["parts"]]
         files = [part.files[name] for part in parts for name in TABLES]
         manifest = Manifest(facts["key"], settings_of(facts["settings"]), parts, dict(facts["captures"]))
-        manifest.rows()
+        _check_kinds(manifest)
     except (KeyError, TypeError, ValueError, AttributeError):
         raise InvalidParameter(f"{path}: damaged; run `tcpfit batch` again into another folder") from None
     outside = [file for file in files if Path(file).name != file or Path(file).suffix != ".parquet"]
     if outside:  # whoever made the manifest: what it names is in the data set's folder
         raise InvalidParameter(f"{path}: names {outside[0]!r}, which is not a file of the data set; do not use it")
     return manifest
+
+
+def _check_kinds(manifest: Manifest) -> None:
+    """Raise TypeError where something is of another kind than declared: JSON has no types."""
+    names, counts = [manifest.key, *manifest.statuses], [*manifest.statuses.values()]
+    for part in manifest.parts:
+        names += [part.name, part.captures, part.names, *(part.files[table] for table in TABLES)]
+        counts += [part.rows[table] for table in TABLES]
+    if not (all(isinstance(name, str) for name in names) and all(type(count) is int for count in counts)):
+        raise TypeError
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:

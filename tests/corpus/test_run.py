@@ -369,6 +369,26 @@ def test_a_manifest_that_is_damaged(made, tmp_path, gone):
             corpus.open(tmp_path)
 
 
+@pytest.mark.parametrize("inside", ["name", "captures", "names", "files", "rows"])
+def test_a_manifest_with_a_part_that_is_damaged(made, tmp_path, inside):
+    for value in (None, 7.5, [], {}, dict.fromkeys(TABLES), dict.fromkeys(TABLES, [])):
+        manifest = json.loads((made[1] / "manifest.json").read_text())
+        manifest["parts"][0][inside] = value
+        (tmp_path / "manifest.json").write_text(json.dumps(manifest))
+        for use in (lambda: corpus.run([made[0]], tmp_path, workers=1), lambda: corpus.open(tmp_path)):
+            with pytest.raises(InvalidParameter, match=r"manifest\.json: damaged"):
+                use()
+
+
+def test_what_is_no_manifest(made, tmp_path):
+    whole = json.loads((made[1] / "manifest.json").read_text())
+    lacking = [json.dumps({name: whole[name] for name in whole if name != gone}) for gone in ("schema", "tcpfit")]
+    for text in ("", "[]", "null", "[" * 100_000, *lacking):
+        (tmp_path / "manifest.json").write_text(text)
+        with pytest.raises(InvalidParameter, match=r"manifest\.json: (cannot be read|not a manifest)"):
+            corpus.open(tmp_path)
+
+
 def test_a_folder_that_leads_elsewhere_is_not_cleaned(tmp_path):
     path, out, elsewhere = capture(tmp_path / "one.pcap", 1), tmp_path / "out", tmp_path / "elsewhere"
     corpus.run([path], out, workers=1)
