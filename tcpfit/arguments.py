@@ -97,11 +97,35 @@ def texts(name: str, value: Any, of: str = "names") -> list[str]:
     return [text(f"each of {name}", each) for each in several(name, value, of)]
 
 
+def characters(name: str, value: Any) -> str:
+    """A text that UTF-8 can hold, as tables and the engine have it."""
+    try:
+        text(name, value).encode()
+    except UnicodeEncodeError:
+        raise InvalidParameter(f"{name} must be a text that UTF-8 can hold, got {shown(value)}") from None
+    return str(value)
+
+
 def path(name: str, value: Any) -> str:
     """A path as text."""
-    if not isinstance(value, (str, os.PathLike)) or not isinstance(os.fspath(value), str):
+    if not isinstance(value, (str, os.PathLike)) or not _can_be_a_path(os.fspath(value)):
         raise InvalidParameter(f"{name} must be a path, got {shown(value)}")
     return os.fspath(value)
+
+
+def _can_be_a_path(value: Any) -> bool:
+    """Whether the system could have a file of that name; bytes that are no text are surrogates in it."""
+    try:
+        return isinstance(value, str) and 0 not in os.fsencode(value) and value != ""
+    except UnicodeEncodeError:
+        return False
+
+
+def flag(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool):
+        raise InvalidParameter(f"{name} must be True or False, got {shown(value)}")
+    return value
 
 
 def instance(name: str, value: Any, kind: type[T], how: str) -> T:

@@ -96,13 +96,13 @@ def checked(reader: str, settings: Settings) -> Settings:
     if settings.vantage is not None:
         arguments.one_of("vantage", settings.vantage, VANTAGES)
     if settings.filter is not None:
-        arguments.text("filter", settings.filter)
+        arguments.characters("filter", settings.filter)
     from_s, to_s = _seconds("from_s", settings.from_s), _seconds("to_s", settings.to_s)
     if from_s is not None and to_s is not None and to_s <= from_s:
         raise InvalidParameter(f"the end must come after the start, got {from_s:g} s to {to_s:g} s")
     if settings.progress is not None and not callable(settings.progress):
         raise InvalidParameter(f"progress must be a function, got {arguments.shown(settings.progress)}")
-    if not (settings.segments in (None, False, True) or callable(settings.segments)):
+    if not (settings.segments is None or isinstance(settings.segments, bool) or callable(settings.segments)):
         said = arguments.shown(settings.segments)
         raise InvalidParameter(f"segments must be True, False or a function that takes a table, got {said}")
     max_flows, max_memory = _most("max_flows", settings.max_flows), _most("max_memory", settings.max_memory)

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
+from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.report.figures.page import page
 
@@ -73,8 +74,7 @@ def config(theme: str) -> dict[str, Any]:
 
     Raises `InvalidParameter` for a theme that is none of `THEMES`.
     """
-    if theme not in THEMES:
-        raise InvalidParameter(f"theme must be one of {', '.join(THEMES)}, got {theme!r}")
+    arguments.one_of("theme", theme, THEMES)
     text, faint, grid = TEXT[theme], FAINT_TEXT[theme], GRID[theme]
     return {
         "background": BACKGROUND[theme],
