@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options, pages
-from .errors import spare_captures_in
+from .errors import check_spelling, spare_captures_in
 from .reading import SEGMENTS, Work, read, read_between, read_into, tell_warnings, with_saved
 from .streams import beside
 
@@ -108,6 +108,7 @@ def _folders(captures: tuple[str, ...], output: Path | None) -> Sequence[Path | 
     if output is None:
         return [None] * len(captures)
     folders = [output / name for name in pages.stems(captures)]
+    check_spelling(output)
     for folder in folders:
         spare_captures_in(folder, "*.parquet", captures)
     return folders

@@ -38,6 +38,14 @@ def spare_captures_in(folder: Path, pattern: str, captures: Sequence[str]) -> No
     spare_captures([folder, *folder.glob(pattern)], captures)
 
 
+def check_spelling(output: Path) -> None:
+    """Refuse a name that polars writes no tables to."""
+    try:
+        str(output).encode()
+    except UnicodeEncodeError:
+        raise click.UsageError(f"{output}: tables go only to names that are UTF-8; give another") from None
+
+
 def _identity(path: Path) -> tuple[int, int] | None:
     """Which file it is; None where there is none."""
     try:

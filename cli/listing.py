@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from . import options
-from .errors import spare_captures
+from .errors import check_spelling, spare_captures
 
 if TYPE_CHECKING:
     import polars as pl
@@ -39,6 +39,7 @@ def check_form(form: str, output: Path | None, capture: str) -> None:
         raise click.UsageError(rule)
     if output is not None:
         spare_captures([output], [capture])
+        check_spelling(output)
 
 
 def write(

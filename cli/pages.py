@@ -33,11 +33,13 @@ DATA = click.option(
 
 
 def stems(captures: Sequence[str]) -> list[str]:
-    """A name a capture, without its suffixes; those of the same name are numbered."""
+    """A name a capture, as UTF-8 has it and without suffixes; those of the same name are numbered."""
+    from tcpfit.arguments import path_text
+
     taken: set[str] = set()
     names = []
     for capture in captures:
-        stem = "stdin" if capture == "-" else Path(capture).name.split(".pcap")[0].split(".cap")[0]
+        stem = "stdin" if capture == "-" else path_text(Path(capture).name).split(".pcap")[0].split(".cap")[0]
         stem = "capture" if stem in ("", ".", "..") else stem
         name, number = stem, 1
         while name in taken:

@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from . import corpus_report, options, pages
-from .errors import spare_captures_in
+from .errors import check_spelling, spare_captures_in
 from .reading import SEGMENTS, Work, read_between, read_into, under, with_saved
 from .streams import beside
 
@@ -95,6 +95,7 @@ def report(
 
     paths = pages.targets(captures, output, "--output")
     for path in paths if data else ():
+        check_spelling(path)
         spare_captures_in(pages.tables_beside(path), "*.parquet", captures)
     for capture, path in zip(captures, paths, strict=True):
         run = None

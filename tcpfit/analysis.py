@@ -310,7 +310,7 @@ class Analysis:
         skipped = [{"reason": reason, "packets": packets} for reason, packets in facts.pop("skipped").items()]
         parts = {key: facts.pop(key) for key in ("capture_loss", "without_data")}
         flat = {f"{key}_{part}": value for key, values in parts.items() for part, value in values.items()}
-        row = facts | {"skipped": skipped} | flat
+        row = facts | {"path": arguments.path_text(self.path), "skipped": skipped} | flat
         return pl.DataFrame([row], schema=CAPTURES)
 
     def largest(self) -> list[int]:
@@ -435,7 +435,7 @@ class Analysis:
         analysis, comes last. Raises InvalidParameter where the analysis has no segments to write, and OSError where the
         directory cannot be written to.
         """
-        folder = Path(arguments.path("directory", directory))
+        folder = Path(arguments.path_of_tables("directory", directory))
         if arguments.flag("segments", segments):
             self.check_segments()
         tables = {name: getattr(self, name) for name in ((*TABLES, "segments") if segments else TABLES)}

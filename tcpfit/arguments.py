@@ -121,6 +121,16 @@ def _can_be_a_path(value: Any) -> bool:
         return False
 
 
+def path_of_tables(name: str, value: Any) -> str:
+    """A path as text, of a folder or file that polars writes: it takes only UTF-8."""
+    return characters(name, path(name, value))
+
+
+def path_text(path: str) -> str:
+    """A path as UTF-8 can hold it: bytes that are no text are shown as escapes."""
+    return os.fsencode(path).decode(errors="backslashreplace")
+
+
 def flag(name: str, value: Any) -> bool:
     """True or False."""
     if not isinstance(value, bool):

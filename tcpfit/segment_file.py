@@ -31,7 +31,7 @@ class SegmentFile:
     """
 
     def __init__(self, target: Path) -> None:
-        self._target = Path(arguments.path("target", target))
+        self._target = Path(arguments.path_of_tables("target", target))
         self.run = new_run()
         self._folder: TemporaryDirectory[str] | None = None
         self._pieces: list[Path] = []

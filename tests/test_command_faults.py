@@ -155,6 +155,35 @@ def test_no_capture_is_written_over(capture: Path, tmp_path: Path, name: str, wo
     assert (before, capture.read_bytes()) == (sorted(tmp_path.rglob("*")), path.read_bytes())
 
 
+def test_names_that_are_not_utf_8(capture: Path, tmp_path: Path) -> None:
+    """A capture's name is escaped where tables have it; polars writes to no such name, and tables have no such text."""
+    name, other = os.fsdecode(b"caf\xe9.pcap"), os.fsdecode(b"b\xe9")
+    (tmp_path / name).write_bytes(capture.read_bytes())
+    for words in (
+        ["analyze", name, "--output", "tables", "--segments"],
+        ["report", name, "--data"],
+        ["report", name, "-o", f"{other}.html"],
+        ["batch", name, "-o", "set"],
+        ["report", "set", "-o", f"{other}-set.html"],
+    ):
+        done = run(*words, cwd=tmp_path, stdout=subprocess.PIPE)
+        assert (0, "") == (done.returncode, done.stderr), words
+    assert (tmp_path / "tables" / r"caf\xe9" / "segments.parquet").is_file()
+    for words in (
+        ["analyze", name, "--output", other],
+        ["report", name, "-o", f"{other}.html", "--data"],
+        ["events", name, "--format", "parquet", "--output", other],
+        ["rtt", name, "--format", "parquet", "--output", other],
+        ["batch", name, "-o", other],
+        ["batch", name, "-o", "set", "--label", f"site={other}"],
+        ["batch", name, "-o", "set", "--filter", f"host {other}"],
+        ["analyze", name, "--filter", f"host {other}"],
+    ):
+        done = run(*words, cwd=tmp_path, stdout=subprocess.PIPE)
+        assert (2, "") == (done.returncode, done.stdout), words
+        assert "UTF-8" in said(done.stderr)
+
+
 def test_tables_stay_below_the_folder_that_is_asked_for(capture: Path, tmp_path: Path) -> None:
     path, out = tmp_path / "...pcap", tmp_path / "deep" / "out"
     path.write_bytes(capture.read_bytes())

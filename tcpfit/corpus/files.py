@@ -45,11 +45,6 @@ class File:
     stamp: str
 
 
-def text(path: str) -> str:
-    """A path as text: bytes that are none are shown as escapes."""
-    return os.fsencode(path).decode(errors="backslashreplace")
-
-
 def is_url(path: str) -> bool:
     """Whether fsspec reads it."""
     return "://" in path

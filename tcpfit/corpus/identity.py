@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import IO
 
 from tcpfit.analysis import AtomicFile
-from tcpfit.corpus.files import File, text
+from tcpfit.arguments import path_text
+from tcpfit.corpus.files import File
 
 
 class Identities:
@@ -48,7 +49,7 @@ class Identities:
     def keep(self, paths: set[str]) -> None:
         """Forget all files but those whose names, as text, are these, and write what is left."""
         self.close()
-        self._known = {path: known for path, known in self._known.items() if text(path) in paths}
+        self._known = {path: known for path, known in self._known.items() if path_text(path) in paths}
         self._write()
 
     def close(self) -> None:

@@ -72,8 +72,13 @@ def _labels(given: object) -> Labels:
     for pair in arguments.several("labels", given, "pairs of a name and a value"):
         if not (isinstance(pair, (tuple, list)) and len(pair) == 2):
             raise InvalidParameter(f"each of labels must be a pair of a name and a value, got {arguments.shown(pair)}")
-        found.append((arguments.text("the name of a label", pair[0]), arguments.text("the value of a label", pair[1])))
+        name, value = pair
+        found.append((_label("the name of a label", name), _label("the value of a label", value)))
     return tuple(found)
+
+
+_label = arguments.characters
+"""Labels go into tables."""
 
 
 def _entries(source: str) -> Iterator[tuple[str, Labels, bool]]:
@@ -83,7 +88,7 @@ def _entries(source: str) -> Iterator[tuple[str, Labels, bool]]:
         return
     folder = os.path.dirname(os.path.abspath(source))
     try:
-        with open(source, encoding="utf-8", errors="surrogateescape", newline="") as lines:
+        with open(source, encoding="utf-8-sig", errors="surrogateescape", newline="") as lines:
             for path, labels in _listed(source, lines):
                 yield path if is_url(path) else os.path.normpath(os.path.join(folder, path)), labels, True
     except OSError as error:
@@ -111,7 +116,7 @@ def _listed(source: str, lines: Iterable[str]) -> Iterator[tuple[str, Labels]]:
             continue
         try:
             fields = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise InvalidParameter(f"{source}: line {number}: not JSON ({error})") from None
         if not isinstance(fields, dict):
             raise InvalidParameter(f"{source}: line {number}: an object with `path` and labels is wanted")
@@ -122,8 +127,12 @@ def _labelled(place: str, fields: dict[str, object]) -> tuple[str, Labels]:
     path = fields.get("path")
     if not isinstance(path, str) or not path:
         raise InvalidParameter(f"{place}: no path in it")
+    arguments.path(f"{place}: path", path)
     others = {name: value for name, value in fields.items() if name not in ("path", None) and value not in (None, "")}
-    return path, tuple((name, value if isinstance(value, str) else json.dumps(value)) for name, value in others.items())
+    labels = {name: value if isinstance(value, str) else json.dumps(value) for name, value in others.items()}
+    for text in (*labels, *labels.values()):
+        _label(f"{place}: a label", text)
+    return path, tuple(labels.items())
 
 
 def _files(path: str, include: Sequence[str], exclude: Sequence[str], leave_out: str | None) -> Iterator[str]:

@@ -19,10 +19,11 @@ from typing import Any
 
 from tcpfit import arguments
 from tcpfit.anonymity import Pseudonyms, fingerprint
+from tcpfit.arguments import path_text
 from tcpfit.corpus import dataset, result
 from tcpfit.corpus.commit import Entry, commit
 from tcpfit.corpus.dataset import Corpus, Manifest, State
-from tcpfit.corpus.files import File, found, of_parts, of_path, text
+from tcpfit.corpus.files import File, found, of_parts, of_path
 from tcpfit.corpus.identity import Identities
 from tcpfit.corpus.local import Executor, Local
 from tcpfit.corpus.plan import Labels, Trace, plan
@@ -141,7 +142,7 @@ def run(
         memory_limit_bytes=memory_limit_bytes,
         shard_over_bytes=shard_over_bytes,
     )
-    folder = Path(arguments.path("out", out))
+    folder = Path(arguments.path_of_tables("out", out))
     if folder.exists() and not folder.is_dir():
         raise InvalidParameter(f"{folder}: not a folder; give the name of another")
     traces = plan(
@@ -243,7 +244,7 @@ class _Run:
     ) -> None:
         self.settings, self.traces = settings, traces
         self.secret = None if key is None else key.hex()
-        self.called: Callable[[str], str] = text if key is None else Pseudonyms(key).name
+        self.called: Callable[[str], str] = path_text if key is None else Pseudonyms(key).name
         self.key = settings.key()
         self.force, self.prune, self.shard_over = force, prune, shard_over
         self.state = State(out, self.key)
@@ -366,7 +367,7 @@ class _Run:
     def _name(self, entry: Entry, trace: Trace, size: int | None) -> None:
         """Say what a capture is called here; labels stay if the file is given none."""
         name = self.called(trace.paths[0])
-        self.true[name] = text(trace.paths[0])
+        self.true[name] = path_text(trace.paths[0])
         entry.names.append((name, tuple(map(self.called, trace.paths)), size))
         labels = [(name, *label) for label in trace.labels]
         entry.labels += labels or self.old_labels.get(name, [])
@@ -383,7 +384,7 @@ class _Run:
         name = self.called(trace.paths[0])
         old = self.of_path.get(name)
         if old is not None and self.rows and old["status"] not in FOR_NOW:
-            self.lost.append(Failure(text(trace.paths[0]), status, reason))
+            self.lost.append(Failure(path_text(trace.paths[0]), status, reason))
             self._count(failed=True)
             return
         if self.secret is not None:

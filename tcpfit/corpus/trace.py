@@ -8,8 +8,9 @@ from dataclasses import replace
 
 from tcpfit import readers
 from tcpfit.analysis import Analysis
+from tcpfit.arguments import path_text
 from tcpfit.corpus import joined
-from tcpfit.corpus.files import is_url, text
+from tcpfit.corpus.files import is_url
 from tcpfit.corpus.settings import Settings
 from tcpfit.exceptions import CaptureError
 
@@ -29,7 +30,7 @@ def analyse(paths: Sequence[str], settings: Settings, key: bytes | None = None) 
 def _read(paths: Sequence[str], settings: Settings) -> Analysis:
     asked = settings.asked()
     if len(paths) == 1 and not is_url(paths[0]):
-        return Analysis(text(paths[0]), readers.read(paths[0], settings.reader, asked), settings.choices())
+        return Analysis(path_text(paths[0]), readers.read(paths[0], settings.reader, asked), settings.choices())
     if settings.reader not in STREAMING:
         raise CaptureError(f"{paths[0]}: the reader {settings.reader} reads single local files; take the engine")
     warnings: list[str] = []
@@ -39,13 +40,13 @@ def _read(paths: Sequence[str], settings: Settings) -> Analysis:
         except CaptureError as error:
             raise CaptureError(str(error).replace(stream, paths[0])) from None
     facts = reading.capture | {"warnings": [*warnings, *reading.capture["warnings"]]}
-    return Analysis(text(paths[0]), replace(reading, capture=facts), settings.choices())
+    return Analysis(path_text(paths[0]), replace(reading, capture=facts), settings.choices())
 
 
 def without_path(sentence: str, paths: Sequence[str]) -> str:
     """A sentence on a capture without its name, which is not part of its content."""
     for path in paths:
         bare = path.partition("://")[2] or path
-        for name in (path, text(path), os.fsencode(path).decode(errors="replace"), bare):
+        for name in (path, path_text(path), os.fsencode(path).decode(errors="replace"), bare):
             sentence = sentence.removeprefix(f"{name}: ").replace(name, "the capture")
     return sentence

@@ -89,6 +89,11 @@ def test_lists_with_labels(folder, suffix):
     } == found
 
 
+def test_a_list_that_a_spreadsheet_marks_as_utf_8(folder, tmp_path):
+    (tmp_path / "list.csv").write_text(f"path,site\n{folder / 'a.pcap'},A\n", encoding="utf-8-sig")
+    assert [(("site", "A"),)] == [trace.labels for trace in plan([tmp_path / "list.csv"])]
+
+
 BAD = {
     "list.csv": ("name,site\na.pcap,A\n", "one of them is `path`"),
     "empty.csv": ("", "one of them is `path`"),
@@ -96,13 +101,18 @@ BAD = {
     "quote.csv": ('path,site\n"a.pcap,A\n', "not CSV"),
     "list.jsonl": ('{"path": "a.pcap"}\nwords\n', "line 2: not JSON"),
     "array.jsonl": ("[1]\n", "line 1: an object"),
+    "deep.jsonl": ("[" * 100_000, "line 1: not JSON"),
+    "zero.csv": ("path\na\0.pcap\n", r"line 2: path must be a path, got 'a\\x00.pcap'"),
+    "half.jsonl": (r'{"path": "\ud800.pcap"}', r"line 1: path must be a path, got '\\ud800.pcap'"),
+    "label.jsonl": (r'{"path": "a.pcap", "site": "\ud800"}', "line 1: a label must be a text that UTF-8 can hold"),
+    "latin.csv": ("path,site\na.pcap,caf\udce9\n", "line 2: a label must be a text that UTF-8 can hold"),
 }
 
 
 @pytest.mark.parametrize("name", BAD)
 def test_lists_that_are_none(tmp_path, name):
     text, said = BAD[name]
-    (tmp_path / name).write_text(text)
+    (tmp_path / name).write_text(text, errors="surrogateescape")
     (tmp_path / "a.pcap").write_bytes(b"")
     with pytest.raises(InvalidParameter, match=said):
         plan([tmp_path / name])
