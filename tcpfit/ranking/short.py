@@ -42,6 +42,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit import arguments
+from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import Model, catalogue
 from tcpfit.models.hysteresis import Hysteresis
 from tcpfit.parameters.intervals import Floats
@@ -314,9 +315,11 @@ def rank_short(table: pl.DataFrame, models: Mapping[str, Model] | None = None) -
     """Rank the transfer-time models on the transfers by size, and judge each size.
 
     `table` is that of `transfers`. Gives tables with the columns `SHORT` and `SHORT_VERDICTS`; the last size is all of
-    them. Sizes without a transfer are left out. Raises InvalidParameter for another table.
+    them. Sizes without a transfer are left out. Raises InvalidParameter for another table, and for one that has a flow
+    of a capture twice.
     """
     check_table("the table of transfers", table, TRANSFERS, "tcpfit.transfers")
+    _check_keys(table.select("capture", "flow"))
     chosen = transfer_models() if models is None else named_models(models)
     spread = _spread(table, chosen)
     drawn = spread.filter(pl.col("start") == DRAWN).select("capture", "flow", "model", "start", "predicted_s")
@@ -336,6 +339,16 @@ def rank_short(table: pl.DataFrame, models: Mapping[str, Model] | None = None) -
     found = pl.DataFrame(rows, schema={name: pl.Int64() if t == U32 else t for name, t in schemas[0].items()})
     judged = pl.DataFrame(verdicts, schema={name: pl.Int64() if t == U32 else t for name, t in schemas[1].items()})
     return found.cast(schemas[0]), judged.cast(schemas[1])
+
+
+def _check_keys(keys: pl.DataFrame) -> None:
+    """Raise InvalidParameter where a transfer is there twice: each would be given the times of both."""
+    if keys.n_unique() < keys.height:
+        capture, flow = keys.filter(keys.is_duplicated()).row(0)
+        raise InvalidParameter(
+            f"flow {flow} of capture {capture} is in the table of transfers twice; make it of all captures at once, or "
+            "number the captures before tables are joined"
+        )
 
 
 def _size(part: pl.DataFrame, times: pl.DataFrame, spread: pl.DataFrame) -> list[dict[str, Any]]:

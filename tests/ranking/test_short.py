@@ -32,6 +32,13 @@ def web() -> pl.DataFrame:
     return transfers([tcpfit.analyze(SAMPLES / "short-web.pcap.gz")])
 
 
+def test_a_transfer_that_is_there_twice_is_refused(web):
+    """Joined by itself every row of a key would stand beside every other."""
+    flow = web["flow"][0]
+    with pytest.raises(InvalidParameter, match=f"flow {flow} of capture 0 is in the table of transfers twice"):
+        rank_short(pl.concat([web.head(1)] * 2))
+
+
 def drawn(size: int, flows: int, seed: int, *, printed: bool) -> pl.DataFrame:
     """Transfers of one size whose times are draws of hysteresis itself."""
     model = Hysteresis(whole_rounds=not printed)
