@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import time
 from collections import Counter
@@ -10,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -100,7 +98,7 @@ def batch(
         from tcpfit.corpus import Settings, run
 
         choices["models"] = None if choices["models"] is None else tuple(choices["models"])
-        with _interruptible(), _shown() as progress:
+        with _shown() as progress:
             summary = run(
                 corpus,
                 output,
@@ -191,20 +189,6 @@ def _status(folder: Path) -> int:
     elif results:
         click.echo(f"  a run ended early; {results} results wait for the next")
     return 0
-
-
-@contextmanager
-def _interruptible() -> Iterator[None]:
-    """SIGTERM ends a run as Ctrl-C does."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 @contextmanager

@@ -9,8 +9,10 @@ from __future__ import annotations
 import gc
 import io
 import os
+import signal
 import sys
 import warnings
+from types import FrameType
 
 import click
 
@@ -40,7 +42,7 @@ GARBAGE = 100_000
 
 
 class Interrupted(click.ClickException):
-    """The user pressed Ctrl-C."""
+    """The user pressed Ctrl-C, or sent SIGTERM."""
 
     exit_code = 130
 
@@ -117,6 +119,8 @@ def run() -> None:
             setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115 - open to the end
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold bytes that are no text
+    if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        signal.signal(signal.SIGTERM, _interrupt)  # files that are half written go, as after Ctrl-C
     output = sys.stdout
     try:
         status = main.main(prog_name="tcpfit", standalone_mode=False)
@@ -152,6 +156,10 @@ def run() -> None:
         silence(sys.stdout)
         status = 1
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 def _usage(error: click.UsageError) -> None:

@@ -213,6 +213,23 @@ def test_no_file_handles_left(capture: Path) -> None:
     assert "Too many open files" in said(done.stderr)
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_a_table_is_written(capture: Path, tmp_path: Path, number: int) -> None:
+    half = (
+        "import os, polars\n"
+        "def write(table, path, **_):\n"
+        "    path.write_text('half')\n"
+        f"    os.kill(os.getpid(), {int(number)})\n"
+        "polars.DataFrame.write_parquet = write\n"
+        "from cli.main import run; run()"
+    )
+    call = [sys.executable, "-c", half, "analyze", str(capture), "--output", str(tmp_path)]
+    done = subprocess.run(call, text=True, env=environment(), capture_output=True)
+    assert (130, "") == (done.returncode, done.stdout)
+    assert "interrupted" in said(done.stderr)
+    assert [] == [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
 def test_interrupted_while_a_pipe_has_nothing_to_read(tmp_path: Path) -> None:
     fifo = tmp_path / "pipe"
     os.mkfifo(fifo)
