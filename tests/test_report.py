@@ -124,6 +124,12 @@ def test_every_flow_says_what_the_diagnosis_and_the_ranking_say(page, analysis):
         assert verdict in text
 
 
+def test_a_baseline_is_said_to_be_one_and_not_that_it_does_not_apply(page):
+    assert "baseline: the mean rate of the other blocks" in page.text
+    assert "does not apply: baseline" not in page.text
+    assert "does not apply: " in page.text
+
+
 def test_nothing_of_a_capture_is_markup(page, capture):
     assert not [name for name, attributes in page.elements if name in ("img", "iframe", "object", "link")]
     assert not [a for _, attributes in page.elements for a in attributes if a.startswith("on")]

@@ -58,8 +58,7 @@ def _sentences(segment: dict[str, Any]) -> Iterator[str]:
     seen = {"sender": "at the sender", "receiver": "at the receiver", "middle": "on the path"}
     place = seen.get(segment["vantage"], "at an unknown place")
     yield f"flow {segment['flow']}, captured {place}: bytes {segment['left']}-{segment['right']}{_copies(segment)}"
-    acked = segment["acked_by"]
-    yield f"acknowledged by frame {acked['frame']}, {_distance(acked['seconds'])}" if acked else "not acknowledged"
+    yield _covered(segment)
     if segment["sack"] and segment["reverse_flow"] is not None:
         yield f"an ACK too{_ack(segment)}"
 
@@ -74,6 +73,16 @@ def _copies(segment: dict[str, Any]) -> str:
     some = [f"frame {copy['frame']} ({_distance(copy['seconds'])})" for copy in copies[:FRAMES]]
     more = f" and {len(copies) - FRAMES} more" if len(copies) > FRAMES else ""
     return named[segment["transmission"]] + (f"; also in {', '.join(some)}{more}" if some else "")
+
+
+def _covered(segment: dict[str, Any]) -> str:
+    """Which ACK covers the bytes; it need not answer this frame, of which there may be copies."""
+    acked = segment["acked_by"]
+    if not acked:
+        return "no ACK after it covers all its bytes"
+    text = f"the first ACK after it that covers all its bytes is frame {acked['frame']}, {_distance(acked['seconds'])}"
+    copies = [copy for copy in (*segment["earlier_frames"], *segment["later_frames"]) if copy["frame"] < acked["frame"]]
+    return text + (", which may answer another frame with them" if copies else "")
 
 
 def _ack(segment: dict[str, Any]) -> str:

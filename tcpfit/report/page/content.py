@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tcpfit.diagnosis.table import Report, report
+from tcpfit.ranking.table import BASELINES
 from tcpfit.report import contract, diagnosed, filters, sentences, words
 from tcpfit.report.terminal import STATES
 
@@ -237,5 +238,12 @@ def _model(model: Mapping[str, Any]) -> dict[str, Any]:
         "interval": words.NONE if low is None or high is None else f"{words.off(low)} to {words.off(high)}",
         "best": words.NONE if best is None else f"{best:.0%}",
         "applicable": model["applicable"],
-        "reasons": list(model["reasons"] or []),
+        "against": _against(model),
     }
+
+
+def _against(model: Mapping[str, Any]) -> str:
+    """What speaks against a model; of a baseline, which nobody asks whether it applies, what it is."""
+    reasons = "; ".join(model["reasons"] or [])
+    applies = model["applicable"] or model["name"] in BASELINES
+    return reasons if applies or not reasons else f"does not apply: {reasons}"
