@@ -103,6 +103,17 @@ def test_segment_that_was_sent_again(analysis, lost):
     assert [resend] == [copy["frame"] for copy in first["later_frames"]]
 
 
+def test_the_ack_that_covers_the_bytes_is_not_said_to_answer_the_frame(analysis, lost):
+    (original, _), (resend, _) = lost
+    quiet = analysis.segments.filter(pl.col("payload") > 0)["frame"]
+    covered = "the first ACK after it that covers all its bytes is frame"
+    doubt = "which may answer another frame with them"
+    texts = [one_line(text_of(explain(analysis, frame))) for frame in (original, resend, quiet[0])]
+    assert [(True, True), (True, True), (True, False)] == [(covered in text, doubt in text) for text in texts]
+    cut = analysis.with_segments([analysis.segments.filter(pl.col("frame") <= quiet[-1])])
+    assert "no ACK after it covers all its bytes" in one_line(text_of(explain(cut, quiet[-1])))
+
+
 def test_events_of_a_resend(analysis, lost):
     (original, _), (resend, _) = lost
     facts = explain(analysis, resend)
