@@ -68,3 +68,20 @@ def test_what_a_parameter_is():
     assert words.meaning("w") == "mean data in flight when a recovery or a series of timeouts began"
     assert words.meaning("rto", 9) == "mean first timeout of a series"
     assert words.meaning("rto", 0) == "timer reckoned from the round trips (RFC 6298): no timeout was seen"
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "observations", "text"),
+    [
+        (None, None, 9, "-"),
+        (0.0965, None, 15, "at least 96.5 ms"),
+        (None, 0.0965, 15, "at most 96.5 ms"),
+        (0.063, 0.0965, 2, "63.0 ms to 96.5 ms"),
+        (0.063, 25859.0, 2, "too few seen"),
+        (0.063, 25859.0, 3, "63.0 ms to 25859 s"),
+        (0.063, 25859.0, None, "63.0 ms to 25859 s"),
+        (0.0, 0.005, 0, "0 s to 5.00 ms"),
+    ],
+)
+def test_intervals(low, high, observations, text):
+    assert text == words.interval("rtt", {"low": low, "high": high, "n": observations})

@@ -167,12 +167,9 @@ def _parameters(flow: dict[str, Any]) -> Table:
     for name, estimate in flow["parameters"].items():
         if estimate["value"] is None:
             continue
-        low, high = estimate["low"], estimate["high"]
-        interval = words.NONE
-        if low is not None and high is not None:
-            interval = f"{words.quantity(name, low)} to {words.quantity(name, high)}"
         observations = words.NONE if estimate["n"] is None else str(estimate["n"])
         value = words.quantity(name, estimate["value"])
+        interval = words.interval(name, estimate)
         table.add_row(f"  {name}", value, interval, observations, words.meaning(name, estimate["n"]))
     return table
 

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Mapping
+from typing import Any
 
 from tcpfit.parameters import NAMES
 
 NONE = "-"
+
+FEW, WIDE = 3, 100
+"""Fewer observations whose interval spans more than such a factor are too few for one that a reader could use."""
 
 REPLAYED = "timer reckoned from the round trips (RFC 6298): no timeout was seen"
 
@@ -85,6 +90,17 @@ def quantity(name: str, value: float | None) -> str:
     """The value of a parameter with its unit, where that is a time."""
     unit, _ = NAMES.get(name, ("", ""))
     return seconds(value) if unit == "s" else number(value)
+
+
+def interval(name: str, estimate: Mapping[str, Any]) -> str:
+    """The 95 % interval of a parameter, of which one end may not be known; too few observations say no more than so."""
+    low, high, observations = estimate["low"], estimate["high"], estimate["n"]
+    if low is None or high is None:
+        known = f"at least {quantity(name, low)}" if high is None else f"at most {quantity(name, high)}"
+        return NONE if low is high else known
+    if observations is not None and observations < FEW and low > 0 and high > WIDE * low:
+        return "too few seen"
+    return f"{quantity(name, low)} to {quantity(name, high)}"
 
 
 def meaning(name: str, observations: int | None = None) -> str:

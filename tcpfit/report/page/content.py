@@ -211,14 +211,10 @@ def _sure(confidence: float, share: float | None) -> str:
 
 
 def _parameter(name: str, estimate: Mapping[str, Any]) -> dict[str, str]:
-    low, high = estimate["low"], estimate["high"]
-    interval = words.NONE
-    if low is not None and high is not None:
-        interval = f"{words.quantity(name, low)} to {words.quantity(name, high)}"
     return {
         "name": name,
         "value": words.quantity(name, estimate["value"]),
-        "interval": interval,
+        "interval": words.interval(name, estimate),
         "n": words.NONE if estimate["n"] is None else str(estimate["n"]),
         "meaning": words.meaning(name, estimate["n"]),
     }
