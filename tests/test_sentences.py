@@ -24,7 +24,7 @@ def facts(path: Path) -> dict[str, Any]:
 def test_losses_are_of_what_was_sent(end):
     """4327 segments arrived; the 102 that were lost are not among them."""
     flow = facts(SAMPLES / f"sack-loss-{end}.pcap.gz")
-    assert "102 of 4429 segments lost" in sentences.what_happened(flow)
+    assert "102 of 4429 sent segments lost" in sentences.what_happened(flow)
     assert 102 / 4429 == pytest.approx(flow["parameters"]["q_tilde"]["value"], rel=1e-3)
 
 
@@ -40,7 +40,7 @@ def test_the_place_on_the_path_is_said():
     flow["vantage"] |= {"position": "middle", "fraction": 0.4005}
     flow["counts"] |= {"lost_upstream": 60}
     assert "captured on the path, 40% of the round trip between there and the sender" in sentences.how_seen(flow)
-    assert "102 of 4429 segments lost (60 of them before the capture point)" in sentences.what_happened(flow)
+    assert "102 of 4429 sent segments lost (60 of them before the capture point)" in sentences.what_happened(flow)
 
 
 def test_a_verdict_of_losses_says_on_which_side_they_were():

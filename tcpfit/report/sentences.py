@@ -33,7 +33,7 @@ def _of_segments(flow: dict[str, Any]) -> str:
     counts = flow["counts"]
     if counts["lost_segments"] > counts["data_segments"]:  # nearly all of a sampled capture
         return f"{lost(flow)} segments lost beside {counts['data_segments']} that were seen"
-    text = f"{lost(flow)} of {counts['sent_segments']} segments lost"
+    text = f"{lost(flow)} of {counts['sent_segments']} sent segments lost"
     where = lost_before(flow["vantage"]["position"], counts["lost_segments"], counts["lost_upstream"])
     return f"{text} ({where})" if where else text
 
