@@ -83,8 +83,10 @@ class Corpus:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(arguments.path("folder", folder))
         self.manifest = read_manifest(self.folder)
-        for path in sorted(self.named()):
-            _check_whole(path)
+        while damage := next(filter(None, map(_damage, sorted(self.named()))), None):
+            before, self.manifest = self.manifest, read_manifest(self.folder)
+            if self.manifest == before:  # no run has taken the file away meanwhile
+                raise InvalidParameter(f"{damage}; the data set is not whole, make it anew in another folder")
 
     @property
     def captures(self) -> pl.LazyFrame:
@@ -156,18 +158,16 @@ class Corpus:
         return f"<Corpus in {self.folder}: {rows['captures']} captures, {rows['flows']} flows>"
 
 
-def _check_whole(path: Path) -> None:
-    """Raise InvalidParameter where a file of a part is gone, or does not end as Parquet files do."""
+def _damage(path: Path) -> str | None:
+    """What is wrong with a file of a part: it is gone, or does not end as Parquet files do."""
     try:
         with path.open("rb") as file:
             file.seek(-len(END), os.SEEK_END)
-            wrong = "" if file.read() == END else "cut or damaged"
+            return None if file.read() == END else f"{path}: cut or damaged"
     except FileNotFoundError:
-        wrong = "gone from the data set"
+        return f"{path}: gone from the data set"
     except OSError as error:
-        wrong = "cut" if error.errno == errno.EINVAL else f"cannot be read ({error.strerror})"
-    if wrong:
-        raise InvalidParameter(f"{path}: {wrong}; the data set is not whole, make it anew in another folder")
+        return f"{path}: {'cut' if error.errno == errno.EINVAL else f'cannot be read ({error.strerror})'}"
 
 
 def read_manifest(folder: Path) -> Manifest:

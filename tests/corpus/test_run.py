@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -304,6 +305,16 @@ def test_a_data_set_that_is_not_whole_is_left_alone(made, tmp_path, table):
         for use in (lambda: corpus.run([captures], tmp_path / "out", workers=1), lambda: corpus.open(tmp_path / "out")):
             with pytest.raises(InvalidParameter, match=f"{table}/all.000-.*parquet: {said}; the data set is not whole"):
                 use()
+
+
+def test_a_data_set_may_change_while_it_is_opened(made, monkeypatch):
+    """A run that ends takes the files away that only the manifest before it names."""
+    new = corpus.open(made[1]).manifest
+    part = new.parts[0]
+    old = replace(new, parts=[replace(part, files=part.files | {"flows": "all.000-0123456789abcdef.parquet"})])
+    manifests = iter([old, new])
+    monkeypatch.setattr("tcpfit.corpus.dataset.read_manifest", lambda _: next(manifests))
+    assert new == corpus.open(made[1]).manifest
 
 
 def test_a_folder_of_something_else_is_left_alone(tmp_path):
