@@ -436,13 +436,14 @@ class Analysis:
         directory cannot be written to.
         """
         folder = Path(arguments.path_of_tables("directory", directory))
+        run = None if run is None else arguments.characters("run", run)
         if arguments.flag("segments", segments):
             self.check_segments()
         tables = {name: getattr(self, name) for name in ((*TABLES, "segments") if segments else TABLES)}
         folder.mkdir(parents=True, exist_ok=True)
         for name in TABLES if run is not None and not segments else (*TABLES, "segments"):
             (folder / f"{name}.parquet").unlink(missing_ok=True)
-        run = new_run() if run is None else arguments.characters("run", run)
+        run = new_run() if run is None else run
         paths = {name: folder / f"{name}.parquet" for name in tables}
         for name in sorted(tables, key=lambda name: name == "captures"):
             write_table(tables[name], paths[name], run)
