@@ -14,16 +14,23 @@ pub fn is_dsack(blocks: &[(u64, u64)], ack: u64) -> bool {
 }
 
 impl Sender {
-    /// The ACK has the SACK blocks of the one before.
+    /// The ACK has the SACK blocks of the one before. A duplicate is reported once (RFC 2883, 4), and with it there may be a
+    /// block less.
     #[inline]
     pub(super) fn repeats_sack(&mut self, ack: &Ack) -> bool {
         if ack.sack_len == 0 {
-            return self.last_sack.take().is_none();
+            let last = self.last_sack.take();
+            return last.is_none_or(|last| last.1 == 1 && is_dsack(&last.0[..1], ack.ack));
         }
         let blocks = (ack.sack, ack.sack_len);
         let last = self.last_sack.get_or_insert_with(|| Box::new(([(0, 0); 4], 0)));
         // most often the first block differs
-        let same = last.0[0] == blocks.0[0] && **last == blocks;
+        let same = if last.0[0] == blocks.0[0] {
+            **last == blocks
+        } else {
+            let last = &last.0[..usize::from(last.1)];
+            last.len() > 1 && is_dsack(last, ack.ack) && blocks.0.starts_with(&last[1..])
+        };
         **last = blocks;
         same
     }
