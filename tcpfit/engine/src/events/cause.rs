@@ -18,7 +18,7 @@
 use crate::flow::ack_delay::Passage;
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Transmission, Unit};
-use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
+use crate::flow::sender::{Ack, Duplicates, Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 
@@ -376,7 +376,8 @@ impl Sender {
             return Reason::Rto;
         }
         // Linux keeps counting where a recovery was taken back, as if the receiver had SACKed
-        if q.head && self.duplicate_acks.max(self.unexplained_acks) >= DUPTHRESH {
+        let counted = self.duplicate_acks.max(self.unexplained_acks).max(self.reno_received());
+        if q.head && counted >= DUPTHRESH {
             return Reason::FastDupthresh;
         }
         if q.head && full_timer {
@@ -608,6 +609,9 @@ impl Sender {
 
     /// The left edge has moved: a full ACK ends the episode (RFC 6582, 3.2; RFC 6675, 5).
     pub fn on_advance(&mut self, time_ns: i64, sink: &mut dyn Sink) {
+        if !self.sack {
+            self.keep_reno(self.una);
+        }
         if self.phase != Phase::Open && self.una >= self.episodes.recover {
             let again = self.phase == Phase::Recovery && self.sack;
             let hole = again.then(|| self.board.first_missing(LOOKED_AT)).flatten();
@@ -646,8 +650,46 @@ impl Sender {
     /// The ACK shows that the original had arrived: a sender with timestamps takes its reduction back (RFC 3522).
     pub fn on_eifel(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         if self.phase != Phase::Open {
+            if !self.sack {
+                self.keep_reno(ack.ack);
+            }
             self.close_episode(ack.time_ns, false, sink);
         }
+    }
+
+    /// Without SACK a duplicate ACK is for Linux a segment that was received above the left edge. In the phases open and loss
+    /// the count begins anew when the edge moves.
+    pub fn count_reno(&mut self) {
+        let (una, phase) = (self.una, self.phase);
+        let duplicates = &mut *self.duplicates;
+        if duplicates.reno_una != una && phase != Phase::Recovery {
+            duplicates.reno = 0;
+        }
+        duplicates.reno_una = una;
+        duplicates.reno += 1;
+    }
+
+    /// The left edge moves to `to`: one segment filled the hole, the others are taken off the count, which only a recovery
+    /// that goes on, or is taken back, keeps.
+    fn keep_reno(&mut self, to: u64) {
+        if let Some(duplicates) = self.duplicates.changed() {
+            let released = segments(to.saturating_sub(duplicates.reno_una), self.smss).saturating_sub(1);
+            let partial = self.phase == Phase::Recovery && to < self.episodes.recover;
+            duplicates.reno = if partial {
+                duplicates.reno.saturating_sub(released)
+            } else {
+                0
+            };
+            duplicates.reno_una = to;
+        }
+    }
+
+    fn reno_received(&self) -> u32 {
+        let here = |duplicates: &&Duplicates| !self.sack && duplicates.reno_una == self.una;
+        self.duplicates
+            .get()
+            .filter(here)
+            .map_or(0, |duplicates| duplicates.reno)
     }
 
     /// Ends the episode under way and gives it out; `broken` says that a timeout ended it.

@@ -140,6 +140,9 @@ pub struct Duplicates {
     lone: VecDeque<u64>,
     /// ACKs in a row since then that covered a segment each.
     steps: u32,
+    /// Without SACK: segments that Linux takes for received above the left edge `reno_una`, one for each duplicate ACK.
+    pub reno: u32,
+    pub reno_una: u64,
 }
 
 impl Blank for Duplicates {
@@ -152,6 +155,8 @@ impl Blank for Duplicates {
         held_ns: i64::MIN / 2,
         lone: VecDeque::new(),
         steps: 0,
+        reno: 0,
+        reno_una: 0,
     };
 
     fn new(_flow: u32) -> Self {

@@ -137,6 +137,9 @@ impl Sender {
                 if self.duplicate_acks == DUPTHRESH {
                     self.duplicates.third_ns = ack.time_ns;
                 }
+                if !self.sack {
+                    self.count_reno();
+                }
             }
             if !self.sack {
                 self.count_unexplained(ack, outstanding && same_window);
