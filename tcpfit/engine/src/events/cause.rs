@@ -42,6 +42,8 @@ const RACK_TIMER_S: f64 = 0.01;
 const LARGEST_BACKOFF: u32 = 16;
 /// Least timer that RFC 6298 (2.4) asks for.
 const RFC_FLOOR_S: f64 = 1.0;
+/// What was asked for and comes so many round trips later is sent for another reason.
+const LATE_ROUND_TRIPS: f64 = 0.75;
 /// In recovery a resend without an ACK for this long was not answered to one.
 const RECOVERY_SILENCE_S: f64 = 0.05;
 /// Without ACKs: least resends take about a round trip, and a silence this many times as long is the timer's.
@@ -73,6 +75,8 @@ pub struct Episodes {
     probe_una: u64,
     /// When that was.
     pub probe_ns: i64,
+    /// A recovery was taken back: the host takes late segments for possible.
+    taken_back: bool,
     /// Doublings of the timer (RFC 6298, 5.5), that last until data sent once are acknowledged (5, the note on 5.5; Karn).
     pub doublings: u32,
     /// Smoothed length of the timers seen from start to end, undoubled, the host's own floor included; 0 while none was.
@@ -95,6 +99,7 @@ impl Blank for Episodes {
         backoff: 0,
         probe_una: u64::MAX,
         probe_ns: i64::MIN / 2,
+        taken_back: false,
         doublings: 0,
         timer_s: 0.0,
         least_timer_s: SHORTEST_TIMER_S,
@@ -320,6 +325,58 @@ impl Sender {
         self.question(sent).is_some_and(|q| self.label(&q) == Reason::Recovery)
     }
 
+    /// Nothing tells how often data were sent of which no copy has passed. When a resend of them was sent that the sender
+    /// must have made before this one: with the third duplicate ACK (RFC 5681, 3.2; RFC 6675, 5), with the partial ACK
+    /// that made them the head (RFC 6582, 3.2), or before the new data that it has sent since it knew them to be lost (RFC
+    /// 6675, 4, NextSeg). It was lost if what passes now is only the timer's, or comes most of a round trip later.
+    pub fn lost_resend_ns(&mut self, sent: &Sent) -> Option<i64> {
+        let q = self.question(sent)?;
+        if q.copies > 1 || q.last.seen() || self.vantage == Vantage::Sender {
+            return None;
+        }
+        // a host that has seen reordering waits for more duplicate ACKs; those of what an episode had outstanding may answer
+        // its copies, and begin no other (RFC 6582, 3.2)
+        let reordering = self.reordering.get().is_some_and(|reordering| reordering.segments > 0);
+        let waits = reordering || self.episodes.taken_back;
+        let answers = self.una <= self.episodes.recover;
+        let told = self.duplicate_acks >= DUPTHRESH && !waits && !answers;
+        let late_ns = (LATE_ROUND_TRIPS * self.rtt.srtt_s * 1e9) as i64;
+        let is_late = |from_ns: i64| sent.time_ns - from_ns >= late_ns;
+        let asked_ns = match (self.phase, self.label(&q)) {
+            (Phase::Open, Reason::Rto) if q.head && told => self.duplicates.third_ns,
+            (Phase::Open, Reason::FastDupthresh) if q.head && told && self.timestamps => self.duplicates.third_ns,
+            (Phase::Recovery, Reason::Rto) if q.head && !self.sack => self.last_advance_ns,
+            // Reno would have sent it again with the third duplicate ACK since
+            (Phase::Recovery, Reason::FastDupthresh)
+                if q.head && self.timestamps && is_late(self.duplicates.third_ns) =>
+            {
+                self.last_advance_ns
+            }
+            (Phase::Recovery, Reason::Recovery) if self.sack && self.timestamps && !waits => {
+                self.passed_over_ns(sent)?
+            }
+            _ => return None,
+        };
+        is_late(asked_ns).then_some(asked_ns)
+    }
+
+    /// When a recovery had known that the data were lost, if it has sent new data since.
+    fn passed_over_ns(&mut self, sent: &Sent) -> Option<i64> {
+        let begun_ns = self.episodes.opened.as_ref()?.time_ns;
+        let above = self.board.at_or_after(sent.right);
+        let many = self.board.searchable(self.board.units.len());
+        let mut least = [i64::MAX; DUPTHRESH as usize];
+        for unit in self.board.units.range(above.min(many)..many) {
+            if unit.sacked_ns != 0 && unit.sacked_ns < least[2] {
+                least[2] = unit.sacked_ns;
+                least.sort_unstable();
+            }
+        }
+        let known_ns = begun_ns.max(least[2]);
+        let newest_ns = self.board.units.back()?.time_ns;
+        (newest_ns > known_ns.saturating_add(self.clock_tolerance_ns())).then_some(known_ns)
+    }
+
     fn label(&self, q: &Question) -> Reason {
         if q.sacked {
             return Reason::Unneeded;
@@ -451,7 +508,7 @@ impl Sender {
         if q.since_ack_s >= RECOVERY_SILENCE_S.max(self.rtt.srtt_s / 2.0) {
             return Reason::Rto;
         }
-        let answered = q.since_advance_s <= q.since_ack_s + 1e-9;
+        let answered = q.since_advance_s <= q.since_ack_s.max(0.0) + 1e-9;
         if self.duplicate_acks >= DUPTHRESH && !answered {
             // Reno leaves recovery at a partial ACK and needs three duplicate ACKs again
             return if timer { Reason::Rto } else { Reason::FastDupthresh };
@@ -650,6 +707,7 @@ impl Sender {
     /// The ACK shows that the original had arrived: a sender with timestamps takes its reduction back (RFC 3522).
     pub fn on_eifel(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         if self.phase != Phase::Open {
+            self.episodes.taken_back |= self.phase == Phase::Recovery;
             if !self.sack {
                 self.keep_reno(ack.ack);
             }

@@ -104,6 +104,8 @@ impl<'a> Verdict<'a> {
     fn loss(&self, k: usize, count: u32, unproven: bool, context: &Context) -> Loss {
         let unit = &self.waiting.unit;
         let (t, next) = (&unit.copies[k], self.next(k));
+        // a resend that no number speaks for, only that the sender must have made it
+        let inferred = k > 0 && !t.seen() && next.is_some_and(|n| n.seen() && n.ip_id == 0);
         Loss {
             time_ns: t.time_ns,
             order: t.order,
@@ -118,11 +120,13 @@ impl<'a> Verdict<'a> {
                 (true, _, _) => Reason::Resent,
                 (false, 0, Some(_)) => Reason::Hole,
                 (false, 0, None) => Reason::NeverArrived,
+                (false, _, Some(_)) if inferred => Reason::Hole,
                 (false, _, _) => Reason::IpIdGap,
             },
             confidence: match (unproven, self.doubtful && k == 0) {
                 (true, _) => UNPROVEN,
                 (false, true) => DOUBTFUL,
+                (false, false) if inferred => self.confidence.min(GIVEN_UP),
                 (false, false) => self.confidence,
             },
             by_timeout: next.is_some_and(|n| n.cause == Reason::Rto),

@@ -108,6 +108,9 @@ impl Arrivals {
             ..Self::sent(&passing)
         };
         let seen_before = sender.seen_before(passing.left, split);
+        if place == Place::Unknown && !seen_before && !sender.one_way {
+            Self::lost_before(&again, sender, sink);
+        }
         sender.send_again(&again, sink);
         if seen_before || sender.vantage == Vantage::Sender {
             self.uncommon().counts.resent_segments += u64::from(segments(split - passing.left, sender.smss));
@@ -115,6 +118,15 @@ impl Arrivals {
         }
         if passing.right > split {
             self.send_new(&Passing { left: split, ..passing }, sender, sink);
+        }
+    }
+
+    /// Without identification: a resend of the same data was lost before this one, if the sender must have made one.
+    fn lost_before(again: &Sent, sender: &mut Sender, sink: &mut dyn Sink) {
+        if let Some(time_ns) = sender.lost_resend_ns(again) {
+            let last_sent_ns = sender.last_sent_ns;
+            sender.send_again(&Sent::unseen(again.left, again.right, time_ns), sink);
+            sender.last_sent_ns = last_sent_ns.max(time_ns);
         }
     }
 
