@@ -36,7 +36,7 @@ impl Sender {
     }
 
     /// Resends of the head, at `left`, and of holes above it that duplicate ACKs or SACK blocks had asked for (RFC 5681,
-    /// 3.2; RFC 6675, 5) and that have not been seen.
+    /// 3.2; RFC 6675, 5), or the partial ACK that made it the head (RFC 6582, 3.2), and that have not been seen.
     pub fn asked_for(&mut self, left: u64) -> (usize, u64) {
         let many = self.board.searchable(self.board.units.len());
         let head = self.board.units.front().filter(|u| u.left == left && !u.is_resent());
@@ -49,13 +49,15 @@ impl Sender {
                 .filter(|u| !self.has_resent(u) && u.left < self.episodes.recover);
             return (again.count(), self.nxt);
         }
-        let Some(head) = head.filter(|_| self.phase == Phase::Open) else {
+        let Some(head) = head.filter(|_| self.phase != Phase::Loss) else {
             return (0, left);
         };
         if !self.sack {
-            return (usize::from(self.duplicate_acks >= DUPTHRESH), head.right());
+            let asked = self.phase == Phase::Recovery || self.duplicate_acks >= DUPTHRESH;
+            return (usize::from(asked), head.right());
         }
-        if self.sacked < DUPTHRESH {
+        // in a recovery one below what was SACKed is enough (RFC 6675, 4, NextSeg)
+        if self.phase == Phase::Open && self.sacked < DUPTHRESH {
             return (0, left);
         }
         let sacked = self.board.units.iter().rev().take(many).find(|u| u.sacked_ns != 0);
