@@ -242,9 +242,18 @@ impl Sender {
                 self.resend_event(sent, None, Reason::Unknown, sink);
                 return Reason::Unknown;
             }
-            self.resend_event(sent, None, Reason::Unneeded, sink);
+            let unheard = self.timer_unheard(sent);
+            let reason = if unheard.is_some() {
+                Reason::Rto
+            } else {
+                Reason::Unneeded
+            };
+            if let Some(question) = &unheard {
+                self.on_timeout(sent, question, sink);
+            }
+            self.resend_event(sent, unheard.as_ref(), reason, sink);
             self.fates.unneeded(sent, self.smss, self.rtt.floor().ns(), sink);
-            return Reason::Unneeded;
+            return reason;
         };
         let reason = self.label(&question);
         match reason {
@@ -263,6 +272,41 @@ impl Sender {
         }
         self.resend_event(sent, Some(&question), reason, sink);
         reason
+    }
+
+    /// Away from the sender: the ACK of data that are sent again was lost on its way to it, and its timer has run out (RFC 6298,
+    /// 5.4). A probe would repeat the newest data (RFC 8985, 7.3).
+    fn timer_unheard(&self, sent: &Sent) -> Option<Question> {
+        let since_sent_s = (sent.time_ns - self.last_sent_ns) as f64 / 1e9;
+        let full_s = (TIMER_SHARE * self.shortest_timer_s()).max(self.episodes.least_timer_s);
+        let tail = sent.right >= self.nxt;
+        if self.vantage == Vantage::Sender || tail && self.sack || since_sent_s < full_s {
+            return None;
+        }
+        Some(Question {
+            time_ns: sent.time_ns,
+            head: true,
+            tail,
+            copies: 2,
+            last: Transmission {
+                time_ns: self.last_sent_ns,
+                order: self.order,
+                frame: 0,
+                tsval: 0,
+                flight: 0.0,
+                ip_id: 0,
+                cause: Reason::Unknown,
+                doubtful: false,
+            },
+            sacked: false,
+            sacked_above: 0,
+            since_ack_s: since_sent_s,
+            since_sent_s,
+            silence_s: since_sent_s,
+            since_advance_s: since_sent_s,
+            timer_s: since_sent_s,
+            clocked: false,
+        })
     }
 
     /// Without ACKs nothing shows why data were sent again, but for the timer: it ends a silence longer than any answer
