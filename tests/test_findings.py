@@ -193,6 +193,19 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
     assert expected == {name: names for name, names in said.items() if names}
 
 
+@pytest.mark.parametrize(
+    ("trace", "remedy"), [("mirror-duplicate", "`editcap -w 0.005`"), ("router-two-interfaces", "a filter for its TTL")]
+)
+def test_the_remedy_takes_the_copies_out(tmp_path, trace, remedy):
+    """editcap compares whole frames: what a router has passed on is no copy to it."""
+    source = next(path for path in TRACES if path.stem == trace)
+    path = tmp_path / "twice.pcap"
+    path.write_bytes(captures.pcap(Reader().read(source.read_text()).packets))
+    remedies = [one.remedy for (_, name), one in found(path).items() if name == "duplicated-capture"]
+    assert len(remedies) == 1
+    assert remedy in remedies[0]
+
+
 OPENED = """
 +0 > S 0:0(0) win 64000 <mss 1012>
 +0.05 < S. 0:0(0) ack 1 win 64000 <mss 1012> [ttl 57]

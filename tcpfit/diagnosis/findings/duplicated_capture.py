@@ -8,8 +8,9 @@ another IP identification or timestamp. Both are needed to say so where timestam
 constant.
 **Evidence**: the pairs. TTL equal: one packet seen on two interfaces or in both directions of a mirror port; TTL one
 less: before and after a router.
-**Remedy**: capture one interface or one direction of the mirror, or drop the copies with `editcap -d`, and analyse
-again: copies look like resends and duplicate ACKs, so nothing else is said of such a flow.
+**Remedy**: capture one interface or one direction of the mirror, or drop the copies with `editcap -w`, which goes by
+time (`-d` compares five packets, and what a router has passed on is another packet to it), and analyse again: copies
+look like resends and duplicate ACKs, so nothing else is said of such a flow.
 **Validation**: docs/diagnosis/duplicated-capture.md; tests/test_findings.py.
 """
 
@@ -24,6 +25,11 @@ NAME = "duplicated-capture"
 SHARE, LEAST = 0.9, 10
 APART_NS = 5_000_000
 SAME = ["seq", "ack", "payload", "flags", "checksum", "tsval"]
+
+AT_ONE_PLACE = "Capture one interface or one direction only, or drop the copies with `editcap -w 0.005`"
+AT_ROUTER = (
+    "Capture on one side of the router only, or keep one of the two with a filter for its TTL or its MAC addresses"
+)
 
 
 def find(view: View) -> Finding | None:
@@ -56,8 +62,8 @@ def find(view: View) -> Finding | None:
         claim=f"{copies.height} of {distinct} data segments are in the capture twice, {duration(gap)} apart, {where}.",
         frames=named([*pairs["first"], *pairs["frame"]]),
         display_filter=view.ahead("tcp.analysis.retransmission && frame.time_delta < 0.005"),
-        remedy="Capture one interface or one direction only, or drop the copies with `editcap -d`, and analyse "
-        "again: copies look like resends and duplicate ACKs.",
+        remedy=f"{AT_ROUTER if hops else AT_ONE_PLACE}, and analyse again: copies look like resends and duplicate "
+        "ACKs.",
         confidence=0.95,
         seconds=None,
     )
