@@ -31,12 +31,12 @@ def find(view: View) -> Finding | None:
     if why is None:
         return _removed(view, handshake.frames)
     # behind the loss the first copy is missing, and what was lost says how many were sent again
-    again, sent = max(view["retransmitted_segments"], view["lost_segments"]), view["data_segments"]
+    again, sent = max(view["retransmitted_segments"], view["lost_segments"]), view["sent_segments"]
     resent = again >= 10
     if not asked and not resent or not sent:
         return None
     use = (
-        f"{again} of {sent} segments were sent again, and neither their round trips nor late originals can be told"
+        f"{again} of {sent} sent segments were resends, and neither their round trips nor late originals can be told"
         if resent
         else "round trips are sampled only from data sent once"
     )
