@@ -99,7 +99,8 @@ REMEDIES = {
 AWAITED = (
     "receiver",
     "the sender had sent all that it was asked for and waited for the other end's next data",
-    "have the other end ask sooner, or for more at a time; the network and the sender had room",
+    "have the other end send it sooner, be it a request or an answer, or more at a time; the network and the sender "
+    "had room",
 )
 """Who, sentence and remedy of application-limited, where the sender waited for the other end most of that time."""
 
