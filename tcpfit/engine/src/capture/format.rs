@@ -50,8 +50,8 @@ impl Format {
     }
 }
 
-/// What is wrong with a file that is in none of them: the rule and the next step.
-pub fn explain(head: &[u8]) -> String {
+/// What is wrong with a file that is in none of them, and was compressed by `outer`: the rule and the next step.
+pub fn explain(head: &[u8], outer: Option<&str>) -> String {
     const CONVERT: &str = "convert it with editcap";
     const FORMATS: &[(&[u8], &str)] = &[
         (b"btsnoop\0", "a btsnoop capture"),
@@ -71,8 +71,8 @@ pub fn explain(head: &[u8]) -> String {
         (b"\x04\x22\x4d\x18", "lz4", "lz4 -dc"),
         (b"PK\x03\x04", "zip", "unzip -p"),
         (b"7z\xbc\xaf\x27\x1c", "7z", "7z x -so"),
-        (b"\x1f\x8b", "gzip twice over", "gzip -dc"),
-        (b"\x28\xb5\x2f\xfd", "zstd inside another compression", "zstd -dc"),
+        (b"\x1f\x8b", "gzip", "gzip -dc"),
+        (b"\x28\xb5\x2f\xfd", "zstd", "zstd -dc"),
     ];
     const OTHERS: &[(&[u8], &str)] = &[
         (b"PAR1", "a Parquet file"),
@@ -88,7 +88,14 @@ pub fn explain(head: &[u8]) -> String {
         return format!("{name}, and tcpfit reads pcap, pcapng and snoop; {CONVERT}");
     }
     if let Some((_, name, command)) = COMPRESSED.iter().find(|(magic, ..)| head.starts_with(magic)) {
-        return format!("compressed by {name}, and tcpfit undoes gzip and zstd; pipe `{command}` into tcpfit with '-'");
+        let (name, command) = match outer {
+            // what is left then is undone, or its own command comes next
+            Some(outer) => (format!("{name} and then by {outer}"), format!("{outer} -dc")),
+            None => ((*name).to_owned(), (*command).to_owned()),
+        };
+        return format!(
+            "compressed by {name}, and tcpfit undoes gzip or zstd, once; pipe `{command}` into tcpfit with '-'"
+        );
     }
     if let Some((_, name)) = OTHERS.iter().find(|(magic, _)| head.starts_with(magic)) {
         return format!("{name}, not a capture; tcpfit reads pcap, pcapng and snoop");

@@ -101,7 +101,7 @@ impl Capture {
         let mut block = Block::new(input.source);
         let head = block.peek(format::HEAD);
         let head = &head[..head.len().min(format::HEAD)];
-        let recognised = Format::recognise(head).ok_or_else(|| format::explain(head));
+        let recognised = Format::recognise(head).ok_or_else(|| format::explain(head, input.compression.name()));
         let opened = recognised.and_then(|format| match format {
             Format::Pcap(variant) => pcap::Pcap::open(&mut block, variant).map(|pcap| (format, Reader::Pcap(pcap))),
             Format::Pcapng => pcapng::Pcapng::open(&mut block).map(|pcapng| (format, Reader::Pcapng(pcapng))),

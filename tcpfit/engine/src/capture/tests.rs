@@ -327,7 +327,9 @@ fn what_is_no_capture_is_named() {
     assert!(error(b"Hello, this is a text.\n").contains("text file"));
     assert!(error(&[0xde, 0xad, 0xbe, 0xef, 1, 2, 3]).contains("de ad be ef"));
     assert!(error(&gzip(b"Hello, this is a text.\n")).contains("text file"));
-    assert!(error(&gzip(&gzip(b"twice"))).contains("gzip twice over"));
+    assert!(error(&gzip(&gzip(b"twice"))).contains("by gzip and then by gzip"));
+    let other = error(&zstd::stream::encode_all(&gzip(b"twice")[..], 1).unwrap());
+    assert!(other.contains("by gzip and then by zstd") && other.contains("`zstd -dc`"));
     let erf = [
         &[1, 2, 3, 4][..],
         &LITTLE.u32(1_700_000_000),
