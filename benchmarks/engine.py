@@ -129,9 +129,9 @@ TAIL = """
   and large flows have windows as long as those of fast paths: a compressor leaves as much of them as of a kernel's
   captures, nearly half, and a program that walks through what is outstanding has as far to go.
 - pcapng, standard input, filters, other readers than the engine.
-- Other machines. Ratios carry over better than nanoseconds; neither is a promise. On one virtual machine, as
-  busy as its host was, few large flows took the engine from 50 to 64 ns a packet and `cat` some 11: full packets from
-  1.2 to 1.6 times `cat`, many short flows from 1.3 to 1.5 times the loop that counts by flow.
+- Other machines. Ratios carry over better than nanoseconds; neither is a promise. On two virtual machines, as
+  busy as their hosts were, few large flows took the engine from 36 to 64 ns a packet and `cat` 6 to 11: full packets
+  from 1.2 to 1.7 times `cat`, many short flows from 1.1 to 1.5 times the loop that counts by flow.
 
 ## Measure it yourself
 
