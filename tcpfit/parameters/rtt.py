@@ -27,8 +27,14 @@ def rtt(evidence: Evidence) -> Estimate:
     drawn = mean(rounds.floats("rtt_s"), rounds.owner, len(evidence))
     value = evidence.column("rtt_mean_s")
     value = np.where(np.isfinite(value), value, drawn.value)
-    scale = value / drawn.value
+    scale = _ratio(value, drawn.value)
     return Estimate(value, _above_least(drawn.low * scale, evidence), drawn.high * scale, drawn.n)
+
+
+def _ratio(values: Floats, to: Floats) -> Floats:
+    """Of a clock too coarse for the round trip all may be 0, and no interval is known."""
+    ratio: Floats = np.divide(values, to, out=np.full(len(values), np.nan), where=to > 0)
+    return ratio
 
 
 def _above_least(low: Floats, evidence: Evidence) -> Floats:
@@ -75,6 +81,6 @@ def rtt_p95(evidence: Evidence) -> Estimate:
     under = np.floor(place).astype(np.int64)
     middle = at(under) + (place - under) * (at(np.minimum(under + 1, np.maximum(n - 1, 0))) - at(under))
     below, above = quantile_ranks(n, 0.95)
-    low = np.where(below >= 0, value * np.minimum(at(below) / middle, 1 / BIN), np.nan)
-    high = np.where(above < n, value * np.maximum(at(above) / middle, BIN), np.nan)
+    low = np.where(below >= 0, value * np.minimum(_ratio(at(below), middle), 1 / BIN), np.nan)
+    high = np.where(above < n, value * np.maximum(_ratio(at(above), middle), BIN), np.nan)
     return Estimate(value, _above_least(low, evidence), high, n)

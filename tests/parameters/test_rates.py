@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -279,3 +280,12 @@ def test_no_interval_reaches_below_the_least_round_trip() -> None:
     assert 0.08 < least
     assert least == found["rtt"]["low"]
     assert least <= found["rtt_p95"]["low"]
+
+
+def test_round_trips_below_the_tick_of_the_clock_have_no_interval() -> None:
+    """All of them are 0: nothing is divided by that, and no end is infinite."""
+    parts = tables([flow_row(rtt_mean_s=0.07)], [], [round_row(n, 0.1 * n, 0.0) for n in range(100)])
+    with warnings.catch_warnings(action="error"):
+        found = values(parts)
+    assert found["rtt"]["n"] == 100
+    assert {None} == {found[name][end] for name in ("rtt", "rtt_p95") for end in ("low", "high")}
