@@ -18,9 +18,11 @@
 use crate::flow::ack_delay::Passage;
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Transmission, Unit};
-use crate::flow::sender::{Ack, Duplicates, Sender, Sent, LOOKED_AT};
+use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
+
+mod lost_resend;
 
 /// Share of the replayed timer that must have passed for a resend to be the timer's.
 const TIMER_SHARE: f64 = 0.85;
@@ -42,8 +44,6 @@ const RACK_TIMER_S: f64 = 0.01;
 const LARGEST_BACKOFF: u32 = 16;
 /// Least timer that RFC 6298 (2.4) asks for.
 const RFC_FLOOR_S: f64 = 1.0;
-/// What was asked for and comes so many round trips later is sent for another reason.
-const LATE_ROUND_TRIPS: f64 = 0.75;
 /// In recovery a resend without an ACK for this long was not answered to one.
 const RECOVERY_SILENCE_S: f64 = 0.05;
 /// Without ACKs: least resends take about a round trip, and a silence this many times as long is the timer's.
@@ -288,16 +288,7 @@ impl Sender {
             head: true,
             tail,
             copies: 2,
-            last: Transmission {
-                time_ns: self.last_sent_ns,
-                order: self.order,
-                frame: 0,
-                tsval: 0,
-                flight: 0.0,
-                ip_id: 0,
-                cause: Reason::Unknown,
-                doubtful: false,
-            },
+            last: Transmission::unseen(self.last_sent_ns, self.order),
             sacked: false,
             sacked_above: 0,
             since_ack_s: since_sent_s,
@@ -367,58 +358,6 @@ impl Sender {
     /// Sent now, it would be a further hole of the recovery under way.
     pub fn is_further_hole(&mut self, sent: &Sent) -> bool {
         self.question(sent).is_some_and(|q| self.label(&q) == Reason::Recovery)
-    }
-
-    /// Nothing tells how often data were sent of which no copy has passed. When a resend of them was sent that the sender
-    /// must have made before this one: with the third duplicate ACK (RFC 5681, 3.2; RFC 6675, 5), with the partial ACK
-    /// that made them the head (RFC 6582, 3.2), or before the new data that it has sent since it knew them to be lost (RFC
-    /// 6675, 4, NextSeg). It was lost if what passes now is only the timer's, or comes most of a round trip later.
-    pub fn lost_resend_ns(&mut self, sent: &Sent) -> Option<i64> {
-        let q = self.question(sent)?;
-        if q.copies > 1 || q.last.seen() || self.vantage == Vantage::Sender {
-            return None;
-        }
-        // a host that has seen reordering waits for more duplicate ACKs; those of what an episode had outstanding may answer
-        // its copies, and begin no other (RFC 6582, 3.2)
-        let reordering = self.reordering.get().is_some_and(|reordering| reordering.segments > 0);
-        let waits = reordering || self.episodes.taken_back;
-        let answers = self.una <= self.episodes.recover;
-        let told = self.duplicate_acks >= DUPTHRESH && !waits && !answers;
-        let late_ns = (LATE_ROUND_TRIPS * self.rtt.srtt_s * 1e9) as i64;
-        let is_late = |from_ns: i64| sent.time_ns - from_ns >= late_ns;
-        let asked_ns = match (self.phase, self.label(&q)) {
-            (Phase::Open, Reason::Rto) if q.head && told => self.duplicates.third_ns,
-            (Phase::Open, Reason::FastDupthresh) if q.head && told && self.timestamps => self.duplicates.third_ns,
-            (Phase::Recovery, Reason::Rto) if q.head && !self.sack => self.last_advance_ns,
-            // Reno would have sent it again with the third duplicate ACK since
-            (Phase::Recovery, Reason::FastDupthresh)
-                if q.head && self.timestamps && is_late(self.duplicates.third_ns) =>
-            {
-                self.last_advance_ns
-            }
-            (Phase::Recovery, Reason::Recovery) if self.sack && self.timestamps && !waits => {
-                self.passed_over_ns(sent)?
-            }
-            _ => return None,
-        };
-        is_late(asked_ns).then_some(asked_ns)
-    }
-
-    /// When a recovery had known that the data were lost, if it has sent new data since.
-    fn passed_over_ns(&mut self, sent: &Sent) -> Option<i64> {
-        let begun_ns = self.episodes.opened.as_ref()?.time_ns;
-        let above = self.board.at_or_after(sent.right);
-        let many = self.board.searchable(self.board.units.len());
-        let mut least = [i64::MAX; DUPTHRESH as usize];
-        for unit in self.board.units.range(above.min(many)..many) {
-            if unit.sacked_ns != 0 && unit.sacked_ns < least[2] {
-                least[2] = unit.sacked_ns;
-                least.sort_unstable();
-            }
-        }
-        let known_ns = begun_ns.max(least[2]);
-        let newest_ns = self.board.units.back()?.time_ns;
-        (newest_ns > known_ns.saturating_add(self.clock_tolerance_ns())).then_some(known_ns)
     }
 
     fn label(&self, q: &Question) -> Reason {
@@ -757,41 +696,6 @@ impl Sender {
             }
             self.close_episode(ack.time_ns, false, sink);
         }
-    }
-
-    /// Without SACK a duplicate ACK is for Linux a segment that was received above the left edge. In the phases open and loss
-    /// the count begins anew when the edge moves.
-    pub fn count_reno(&mut self) {
-        let (una, phase) = (self.una, self.phase);
-        let duplicates = &mut *self.duplicates;
-        if duplicates.reno_una != una && phase != Phase::Recovery {
-            duplicates.reno = 0;
-        }
-        duplicates.reno_una = una;
-        duplicates.reno += 1;
-    }
-
-    /// The left edge moves to `to`: one segment filled the hole, the others are taken off the count, which only a recovery
-    /// that goes on, or is taken back, keeps.
-    fn keep_reno(&mut self, to: u64) {
-        if let Some(duplicates) = self.duplicates.changed() {
-            let released = segments(to.saturating_sub(duplicates.reno_una), self.smss).saturating_sub(1);
-            let partial = self.phase == Phase::Recovery && to < self.episodes.recover;
-            duplicates.reno = if partial {
-                duplicates.reno.saturating_sub(released)
-            } else {
-                0
-            };
-            duplicates.reno_una = to;
-        }
-    }
-
-    fn reno_received(&self) -> u32 {
-        let here = |duplicates: &&Duplicates| !self.sack && duplicates.reno_una == self.una;
-        self.duplicates
-            .get()
-            .filter(here)
-            .map_or(0, |duplicates| duplicates.reno)
     }
 
     /// Ends the episode under way and gives it out; `broken` says that a timeout ended it.

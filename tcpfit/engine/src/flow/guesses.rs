@@ -202,21 +202,12 @@ impl Sender {
 mod tests {
     use super::*;
     use crate::flow::scoreboard::Transmission;
-    use crate::rows::{Reason, Vantage};
+    use crate::rows::Vantage;
 
     #[test]
     fn a_segment_upon_thousands_of_others_is_looked_through_as_far_as_there_is_credit() {
         let mut sender = Sender::new(0, 0, 1448, Vantage::Sender);
-        let unseen = Transmission {
-            time_ns: 0,
-            order: 0,
-            frame: 0,
-            tsval: 0,
-            flight: 0.0,
-            ip_id: 0,
-            cause: Reason::Unknown,
-            doubtful: false,
-        };
+        let unseen = Transmission::unseen(0, 0);
         let bytes = (0..10_000).map(|left| Unit::new(left, left + 1, &unseen));
         sender.board.units.extend(bytes);
         sender.nxt = 10_000;

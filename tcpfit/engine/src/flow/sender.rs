@@ -22,6 +22,7 @@ use std::collections::VecDeque;
 
 mod ack;
 mod data;
+mod reno;
 mod sack;
 
 pub use ack::Ack;

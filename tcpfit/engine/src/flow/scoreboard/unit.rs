@@ -25,6 +25,20 @@ pub struct Transmission {
 }
 
 impl Transmission {
+    /// One that did not pass the capture point.
+    pub fn unseen(time_ns: i64, order: u64) -> Self {
+        Self {
+            time_ns,
+            order,
+            frame: 0,
+            tsval: 0,
+            flight: 0.0,
+            ip_id: 0,
+            cause: Reason::Unknown,
+            doubtful: false,
+        }
+    }
+
     pub fn seen(&self) -> bool {
         self.frame != 0
     }

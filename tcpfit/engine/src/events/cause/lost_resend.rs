@@ -1,0 +1,62 @@
+//! Resends that were lost before another passed, where no identification shows them: those that the sender must have made.
+
+use super::DUPTHRESH;
+use crate::flow::sender::{Sender, Sent};
+use crate::rows::{Phase, Reason, Vantage};
+
+/// What was asked for and comes so many round trips later is sent for another reason.
+const LATE_ROUND_TRIPS: f64 = 0.75;
+
+impl Sender {
+    /// Nothing tells how often data were sent of which no copy has passed. When a resend of them was sent that the sender
+    /// must have made before this one: with the third duplicate ACK (RFC 5681, 3.2; RFC 6675, 5), with the partial ACK
+    /// that made them the head (RFC 6582, 3.2), or before the new data that it has sent since it knew them to be lost (RFC
+    /// 6675, 4, NextSeg). It was lost if what passes now is only the timer's, or comes most of a round trip later.
+    pub fn lost_resend_ns(&mut self, sent: &Sent) -> Option<i64> {
+        let q = self.question(sent)?;
+        if q.copies > 1 || q.last.seen() || self.vantage == Vantage::Sender {
+            return None;
+        }
+        // a host that has seen reordering waits for more duplicate ACKs; those of what an episode had outstanding may answer
+        // its copies, and begin no other (RFC 6582, 3.2)
+        let reordering = self.reordering.get().is_some_and(|reordering| reordering.segments > 0);
+        let waits = reordering || self.episodes.taken_back;
+        let answers = self.una <= self.episodes.recover;
+        let told = self.duplicate_acks >= DUPTHRESH && !waits && !answers;
+        let late_ns = (LATE_ROUND_TRIPS * self.rtt.srtt_s * 1e9) as i64;
+        let is_late = |from_ns: i64| sent.time_ns - from_ns >= late_ns;
+        let asked_ns = match (self.phase, self.label(&q)) {
+            (Phase::Open, Reason::Rto) if q.head && told => self.duplicates.third_ns,
+            (Phase::Open, Reason::FastDupthresh) if q.head && told && self.timestamps => self.duplicates.third_ns,
+            (Phase::Recovery, Reason::Rto) if q.head && !self.sack => self.last_advance_ns,
+            // Reno would have sent it again with the third duplicate ACK since
+            (Phase::Recovery, Reason::FastDupthresh)
+                if q.head && self.timestamps && is_late(self.duplicates.third_ns) =>
+            {
+                self.last_advance_ns
+            }
+            (Phase::Recovery, Reason::Recovery) if self.sack && self.timestamps && !waits => {
+                self.passed_over_ns(sent)?
+            }
+            _ => return None,
+        };
+        is_late(asked_ns).then_some(asked_ns)
+    }
+
+    /// When a recovery had known that the data were lost, if it has sent new data since.
+    fn passed_over_ns(&mut self, sent: &Sent) -> Option<i64> {
+        let begun_ns = self.episodes.opened.as_ref()?.time_ns;
+        let above = self.board.at_or_after(sent.right);
+        let many = self.board.searchable(self.board.units.len());
+        let mut least = [i64::MAX; DUPTHRESH as usize];
+        for unit in self.board.units.range(above.min(many)..many) {
+            if unit.sacked_ns != 0 && unit.sacked_ns < least[2] {
+                least[2] = unit.sacked_ns;
+                least.sort_unstable();
+            }
+        }
+        let known_ns = begun_ns.max(least[2]);
+        let newest_ns = self.board.units.back()?.time_ns;
+        (newest_ns > known_ns.saturating_add(self.clock_tolerance_ns())).then_some(known_ns)
+    }
+}
