@@ -42,7 +42,7 @@ def heed(rounds: Rounds, owner: Ints, start: Ints, end: Ints) -> Heed:
     number = len(rounds.flow_count)
     told, kept, kept_in = (np.zeros(number, np.int64) for _ in range(3))
     active = np.maximum((rounds.until - rounds.start) / 1e9 - rounds.idle, 1e-9)
-    for flow in np.unique(owner).tolist():
+    for flow in np.flatnonzero(np.bincount(owner, minlength=number) >= ENOUGH).tolist():
         first, past = np.searchsorted(owner, (flow, flow + 1)).tolist()
         rows = slice(rounds.flow_begin[flow], rounds.flow_begin[flow] + rounds.flow_count[flow])
         began = np.searchsorted(rounds.start[rows], start[first:past], "right") - 1
