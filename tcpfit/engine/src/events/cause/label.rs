@@ -1,0 +1,180 @@
+//! What a segment was sent again for, as far as the rules tell: one label for each resend, in each phase.
+
+use super::{Question, DUPTHRESH, SHORTEST_TIMER_S, TIMER_SHARE};
+use crate::flow::sender::Sender;
+use crate::rows::{Phase, Reason, Vantage};
+
+/// Smoothed round trips that a timer runs at least.
+const TIMER_ROUND_TRIPS: f64 = 1.02;
+/// Data centres set it to some milliseconds. Nothing but a timer is left if it was started so many smoothed round trips
+/// ago, and nothing came or was sent for so many, and each so long.
+const SHORT_TIMER_ROUND_TRIPS: f64 = 1.5;
+const SILENT_ROUND_TRIPS: f64 = 0.75;
+const LEAST_SILENCE_S: f64 = 0.004;
+/// Away from the sender losses make silences too; there all of it must be so many times as long.
+const AWAY: f64 = 2.0;
+/// RACK measures the newest round trip, which may be longer than the smoothed one, and its timer comes late.
+const RACK_MARGIN: f64 = 1.05;
+const RACK_TIMER_S: f64 = 0.01;
+/// In recovery a resend without an ACK for this long was not answered to one.
+const RECOVERY_SILENCE_S: f64 = 0.05;
+/// A probe of a single segment waits this much for a delayed ACK (RFC 8985, 7.2: WCDelAckT), and may come so much later.
+const PROBE_DELAYED_ACK_S: f64 = 0.2;
+const PROBE_MARGIN: f64 = 1.25;
+
+impl Sender {
+    pub(super) fn label(&self, q: &Question) -> Reason {
+        if q.sacked {
+            return Reason::Unneeded;
+        }
+        // no ACK let it go, and the timer (always above the round trip: RFC 6298, 2.3) can have run out
+        let least_s = self.episodes.least_timer_s;
+        let runs_s = (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(least_s);
+        let timer = !q.clocked && (q.timer_s >= runs_s || self.is_silent(q));
+        let full_timer = q.timer_s >= (TIMER_SHARE * self.shortest_timer_s()).max(least_s);
+        match self.phase {
+            Phase::Open => self.label_open(q, timer, full_timer),
+            Phase::Recovery => self.label_recovery(q, timer, full_timer),
+            Phase::Loss => self.label_loss(q, timer, full_timer),
+        }
+    }
+
+    fn label_open(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
+        if self.sack && q.sacked_above > 0 {
+            let rack = (q.time_ns - q.last.time_ns) as f64 / 1e9 <= self.longest_rack_s() && !full_timer;
+            let enough = q.sacked_above >= DUPTHRESH;
+            let told = enough && self.is_just_told(q);
+            let expired = timer && !rack && (full_timer || !told) && !(enough && self.way_unknown);
+            return if q.head && expired {
+                Reason::Rto
+            } else if enough && !(timer && rack) {
+                Reason::FastDupthresh
+            } else {
+                Reason::FastRack
+            };
+        }
+        // RFC 8985, 7: a probe repeats the last segment; without SACK no stack sends one
+        let can_probe =
+            (self.sack || self.begun_before) && q.tail && q.copies == 1 && self.episodes.probe_una != self.una;
+        // what is the head too may have been sent by either timer
+        let due = q.silence_s >= (2.0 * self.rtt.srtt_s).min(self.rtt.rto_s()) * TIMER_SHARE
+            && !(q.head && q.silence_s > self.longest_probe_s());
+        if can_probe && !q.clocked && due {
+            return Reason::Tlp;
+        }
+        // away from the sender what duplicate ACKs asked for may have been held on its way for as long as a short timer
+        let held = self.vantage != Vantage::Sender && self.timestamps && self.duplicate_acks >= DUPTHRESH;
+        if q.head && timer && (full_timer || !held || self.is_silent(q)) {
+            return Reason::Rto;
+        }
+        // hosts that have seen reordering wait for more than three; the timer runs on meanwhile (RFC 6298, 5.3). What an ACK
+        // asks for comes promptly, and before the new data that it lets go; elsewhere than at the sender the segment
+        // echoes it (RFC 7323, 4.3), or else only the time since the third is sure
+        let passed_over = if self.vantage == Vantage::Sender || self.timestamps {
+            !self.is_prompt(q.since_ack_s) || self.has_sent_new()
+        } else {
+            (q.time_ns - self.duplicates.third_ns) as f64 / 1e9 >= SHORTEST_TIMER_S
+        };
+        if q.head && full_timer && self.duplicate_acks > 2 * DUPTHRESH && passed_over {
+            return Reason::Rto;
+        }
+        // Linux keeps counting where a recovery was taken back, as if the receiver had SACKed
+        let counted = self.duplicate_acks.max(self.unexplained_acks).max(self.reno_received());
+        if q.head && counted >= DUPTHRESH {
+            return Reason::FastDupthresh;
+        }
+        if q.head && full_timer {
+            return Reason::Rto;
+        }
+        if q.head && self.duplicate_acks > 0 {
+            return Reason::EarlyRetransmit;
+        }
+        if q.silence_s >= SHORTEST_TIMER_S {
+            Reason::Rto
+        } else {
+            Reason::Unknown
+        }
+    }
+
+    /// Nothing came for so long, and nothing was sent, that only a timer is left, however short it is.
+    pub(super) fn is_silent(&self, q: &Question) -> bool {
+        let times = match self.vantage {
+            Vantage::Sender => 1.0,
+            _ if self.timestamps => AWAY,
+            _ => return false,
+        };
+        let at_least = |round_trips: f64| times * (round_trips * self.rtt.srtt_s).max(LEAST_SILENCE_S);
+        self.rtt.srtt_s > 0.0
+            && q.timer_s >= at_least(SHORT_TIMER_ROUND_TRIPS)
+            && q.silence_s >= at_least(SILENT_ROUND_TRIPS)
+    }
+
+    /// A probe of a single segment waits for a delayed ACK besides two round trips, but no longer than the timer that it
+    /// comes before (RFC 8985, 7.2).
+    fn longest_probe_s(&self) -> f64 {
+        let probe_s = 2.0 * self.rtt.srtt_s + PROBE_DELAYED_ACK_S;
+        PROBE_MARGIN * probe_s.max(self.rtt.rto_s())
+    }
+
+    /// RACK waits a quarter of a round trip for late segments, and after resends that were not needed longer, up to a round
+    /// trip; a timer of its own ends that (RFC 8985, 6.2 and 6.3).
+    fn longest_rack_s(&self) -> f64 {
+        let window = if self.fates.has_seen_dsack() { 1.0 } else { 0.25 };
+        RACK_MARGIN * (1.0 + window) * self.rtt.srtt_s + RACK_TIMER_S
+    }
+
+    fn label_recovery(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
+        let resent_before = q.copies > 1 && q.last.order >= self.episodes.order;
+        if self.sack {
+            // a resend shows itself lost when something sent after it arrives (RFC 8985, 6.2); before, only the timer knows
+            let untold = resent_before && (full_timer || self.is_silent(q)) && self.delivered_order <= q.last.order;
+            let told = resent_before && self.delivered_order > q.last.order && self.is_just_told(q);
+            let expired = timer && (full_timer || !told) || untold;
+            return match (q.head && expired, resent_before) {
+                (true, _) => Reason::Rto,
+                (false, true) => Reason::LostRetransmission,
+                (false, false) => Reason::Recovery,
+            };
+        }
+        if !q.head {
+            return if resent_before {
+                Reason::LostRetransmission
+            } else {
+                Reason::Recovery
+            };
+        }
+        if resent_before {
+            // without SACK nothing but the timer repeats a resend, and that is above the round trip (RFC 6298, 2.3)
+            return if timer || q.timer_s >= RECOVERY_SILENCE_S.min(self.rtt.srtt_s / 2.0) {
+                Reason::Rto
+            } else {
+                Reason::LostRetransmission
+            };
+        }
+        if q.since_ack_s >= RECOVERY_SILENCE_S.max(self.rtt.srtt_s / 2.0) {
+            return Reason::Rto;
+        }
+        let answered = q.since_advance_s <= q.since_ack_s.max(0.0) + 1e-9;
+        if self.duplicate_acks >= DUPTHRESH && !answered {
+            // Reno leaves recovery at a partial ACK and needs three duplicate ACKs again
+            return if timer { Reason::Rto } else { Reason::FastDupthresh };
+        }
+        if !answered && full_timer {
+            // the partial ACK came long ago, and duplicate ACKs since: too few to let anything go
+            return Reason::Rto;
+        }
+        Reason::PartialAck
+    }
+
+    fn label_loss(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
+        let since_expiry = q.copies > 1 && q.last.order >= self.episodes.order;
+        match (since_expiry, q.head) {
+            // an ACK would have let it go at once; the timer ran out again
+            (false, true) if full_timer && !q.clocked => Reason::Rto,
+            (false, _) => Reason::RtoRecovery,
+            (true, false) => Reason::LostRetransmission,
+            (true, true) if !timer && (self.sack || q.timer_s < RECOVERY_SILENCE_S) => Reason::LostRetransmission,
+            (true, true) => Reason::Rto,
+        }
+    }
+}
