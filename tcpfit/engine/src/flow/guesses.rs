@@ -67,11 +67,16 @@ impl Sender {
     }
 
     /// When a resend was sent of which is known that it came after what passed last and before `until_ns`: the first of an
-    /// episode at the third duplicate ACK (RFC 5681, 3.2), others as late as can be.
+    /// episode at the third duplicate ACK (RFC 5681, 3.2), without SACK the next at the partial ACK (RFC 6582, 3.2), others as
+    /// late as can be.
     pub fn fast_retransmit_ns(&self, until_ns: i64) -> i64 {
-        let asked = self.phase == Phase::Open && self.duplicate_acks >= DUPTHRESH;
-        if asked && self.duplicates.third_ns > self.last_sent_ns {
-            self.duplicates.third_ns.min(until_ns)
+        let asked_ns = match self.phase {
+            Phase::Open if self.duplicate_acks >= DUPTHRESH => self.duplicates.third_ns,
+            Phase::Recovery if !self.sack => self.last_advance_ns,
+            _ => return until_ns,
+        };
+        if asked_ns > self.last_sent_ns {
+            asked_ns.min(until_ns)
         } else {
             until_ns
         }
