@@ -239,7 +239,11 @@ impl Sender {
             self.fates.unneeded(sent, self.smss, self.rtt.floor().ns(), sink);
             return reason;
         };
-        let reason = self.label(&question);
+        let reason = match self.label(&question) {
+            // duplicate ACKs of what was under way may still come when the timer runs out
+            Reason::FastDupthresh | Reason::PartialAck if sent.by_timer => Reason::Rto,
+            reason => reason,
+        };
         match reason {
             Reason::Rto => self.on_timeout(sent, &question, sink),
             Reason::Tlp => self.on_probe(sent, &question, sink),

@@ -290,6 +290,7 @@ impl Arrivals {
             tsval: passing.tsval.unwrap_or(0),
             ip_id: passing.ip_id.unwrap_or(0),
             doubtful: false,
+            by_timer: false,
         }
     }
 

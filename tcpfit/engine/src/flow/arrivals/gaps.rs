@@ -221,7 +221,7 @@ impl Arrivals {
             let time_ns = silence.timer_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
             let index = self.next_skipped();
             self.remember(index, left, time_ns, passing, sender);
-            sender.send_again(&Sent::unseen(left, right, time_ns), sink);
+            sender.send_again(&Sent::unseen_expiry(left, right, time_ns), sink);
         }
     }
 

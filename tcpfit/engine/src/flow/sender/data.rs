@@ -19,6 +19,8 @@ pub struct Sent {
     pub ip_id: u16,
     /// Nothing but time tells it from the first copy of its range.
     pub doubtful: bool,
+    /// Found by the length of a silence: an expiry of the timer.
+    pub by_timer: bool,
 }
 
 impl Sent {
@@ -32,6 +34,15 @@ impl Sent {
             tsval: 0,
             ip_id: 0,
             doubtful: false,
+            by_timer: false,
+        }
+    }
+
+    /// The same, sent because the timer ran out.
+    pub fn unseen_expiry(left: u64, right: u64, time_ns: i64) -> Self {
+        Self {
+            by_timer: true,
+            ..Self::unseen(left, right, time_ns)
         }
     }
 }
