@@ -93,6 +93,8 @@ pub struct Answer {
     pub nxt: u64,
     /// For how long no data had passed.
     pub silence_ns: i64,
+    /// The data before it ended with less than a full segment: the sender had no more (RFC 9293, 3.8.6.2.1).
+    pub ended: bool,
     pub data: bool,
     /// Its IP identification says that it was sent after everything seen so far.
     pub newest: bool,
@@ -319,7 +321,7 @@ impl AckDelay {
         let took_ns = answer.time_ns - ack.time_ns;
         // data come one after the other: an application that pauses leaves a silence
         let streaming = answer.silence_ns < took_ns / 4;
-        let near = took_ns <= self.way_ns + self.way_ns / 4 + WAY_MARGIN_NS;
+        let near = took_ns <= self.way_ns + self.way_ns / 4 + WAY_MARGIN_NS && !answer.ended;
         let answers_now = answers && (self.way_ns == 0 || near || streaming && !answer.resend());
         if answers_now {
             // this very ACK let the segment go
@@ -406,6 +408,7 @@ mod tests {
             left: 100,
             nxt: 1000,
             silence_ns: 0,
+            ended: false,
             data: true,
             newest: true,
             older: false,
@@ -435,6 +438,7 @@ mod tests {
             left: 1000,
             nxt: 1000,
             silence_ns: 0,
+            ended: false,
             data: true,
             newest: true,
             older: false,
@@ -451,6 +455,33 @@ mod tests {
         assert!(came(WAY_NS + 500_000, 1).is_empty());
         assert_eq!(came(WAY_NS + 2_000_000, 2), [101, 102]);
         assert_eq!(acks.least_ns, WAY_NS);
+    }
+
+    #[test]
+    fn what_the_application_let_go_does_not_lengthen_the_way() {
+        let way_ns = |ended: bool| {
+            let mut acks = AckDelay::NONE;
+            acks.set_way(WAY_NS as f64 / 1e9);
+            acks.push(ack(0, 100), Some(1));
+            let answer = Answer {
+                time_ns: WAY_NS + 2_000_000,
+                tsval: Some(5),
+                tsecr: Some(1),
+                left: 1000,
+                nxt: 1000,
+                silence_ns: WAY_NS + 1_000_000,
+                ended,
+                data: true,
+                newest: true,
+                older: false,
+                asked: false,
+            };
+            let came_ns = acks.next(&answer).map(|ack| ack.time_ns);
+            (came_ns, acks.way_ns)
+        };
+        // after a full segment the ACK is what it had waited for
+        assert_eq!(way_ns(false), (Some(WAY_NS + 2_000_000), WAY_NS + 2_000_000));
+        assert_eq!(way_ns(true), (Some(WAY_NS), WAY_NS));
     }
 
     #[test]

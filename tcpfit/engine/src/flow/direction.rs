@@ -408,6 +408,7 @@ impl Flow {
             left,
             nxt: self.sender.nxt,
             silence_ns: segment.time_ns - self.sender.last_sent_ns,
+            ended: self.sender.has_ended(),
             data: segment.payload > 0,
             newest: self.arrivals.is_newest(segment.ip_id),
             older: self.arrivals.is_older(segment.ip_id),

@@ -192,6 +192,12 @@ impl Sender {
         }
     }
 
+    /// The newest data, still outstanding, ended with less than a full segment.
+    pub fn has_ended(&self) -> bool {
+        let newest = self.board.units.back();
+        newest.is_some_and(|newest| newest.length % self.smss.max(1) != 0)
+    }
+
     /// Data below `nxt` again. Returns the label and the earlier transmission it repeats.
     pub fn send_again(&mut self, sent: &Sent, sink: &mut dyn Sink) -> Reason {
         self.tick(sent.time_ns);
