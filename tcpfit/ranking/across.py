@@ -106,8 +106,9 @@ class Tree:
 
     rules: str
     nodes: list[dict[str, Any]]
-    """The same to be drawn: `flows` of each model in the node, and where it splits its `condition`, `threshold` and the
-    numbers of the nodes `below` (at most the threshold) and `above`."""
+    """The same to be drawn: `flows` of each model in the node, and where it splits its `condition`, `threshold`, the
+    numbers of the nodes `below` (at most the threshold) and `above`, and `missing`, which of the two takes flows that
+    do not show the condition, None where all do. Without a threshold those that show it are `below`."""
     groups: int
     accuracy: float
     accuracy_se: float
@@ -355,7 +356,7 @@ def grow(table: pl.DataFrame) -> Tree:
         raise InvalidParameter(f"a tree needs {2 * LEAF} groups of flows on which some model applies, got {count}.")
     try:
         from sklearn.model_selection import GroupKFold  # type: ignore[import-untyped]
-        from sklearn.tree import DecisionTreeClassifier, export_text  # type: ignore[import-untyped]
+        from sklearn.tree import DecisionTreeClassifier  # type: ignore[import-untyped]
     except ImportError as error:
         raise TcpfitError("the decision tree needs scikit-learn: pip install scikit-learn") from error
     X, y = first.select(CONDITIONS).to_numpy(), first["model"].to_numpy()
@@ -370,10 +371,10 @@ def grow(table: pl.DataFrame) -> Tree:
     by_group = pl.DataFrame({"group": groups, "right": right, "plain": plain}).group_by("group").mean()
     right, plain = by_group["right"].to_numpy(), by_group["plain"].to_numpy()
     root = float(np.sqrt(count))
-    whole = grown().fit(X, y)
+    nodes = _nodes(grown().fit(X, y), np.asarray(X, dtype=np.float64))
     return Tree(
-        export_text(whole, feature_names=list(CONDITIONS), decimals=3),
-        _nodes(whole),
+        _rules(nodes),
+        nodes,
         count,
         float(right.mean()),
         float(right.std(ddof=1)) / root,
@@ -383,17 +384,42 @@ def grow(table: pl.DataFrame) -> Tree:
     )
 
 
-def _nodes(grown: Any) -> list[dict[str, Any]]:
+def _nodes(grown: Any, X: Floats) -> list[dict[str, Any]]:
     inside, nodes = grown.tree_, []
+    reached = grown.decision_path(X).toarray().astype(np.bool_)
     for i in range(inside.node_count):
         shares = np.round(inside.value[i, 0] * inside.n_node_samples[i]).astype(int)
         flows = {str(model): int(n) for model, n in zip(grown.classes_, shares, strict=True) if n}
         node: dict[str, Any] = {"flows": flows}
         if inside.children_left[i] >= 0:
-            node |= {"condition": CONDITIONS[inside.feature[i]], "threshold": float(inside.threshold[i])}
+            threshold, unknown = float(inside.threshold[i]), np.isnan(X[reached[:, i], inside.feature[i]])
+            side = "below" if inside.missing_go_to_left[i] else "above"
+            node |= {"condition": CONDITIONS[inside.feature[i]]}
+            node |= {"threshold": threshold if np.isfinite(threshold) else None}
             node |= {"below": int(inside.children_left[i]), "above": int(inside.children_right[i])}
+            node |= {"missing": side if unknown.any() else None}
         nodes.append(node)
     return nodes
+
+
+def questions(node: dict[str, Any]) -> dict[str, str]:
+    """What holds of the flows `below` and `above` a node that splits, in words."""
+    name, threshold = node["condition"], node["threshold"]
+    if threshold is None:
+        return {"below": f"{name} is known", "above": f"{name} is not known"}
+    found = {"below": f"{name} <= {threshold:.3g}", "above": f"{name} > {threshold:.3g}"}
+    if node["missing"]:
+        found[node["missing"]] += ", or not known"
+    return found
+
+
+def _rules(nodes: list[dict[str, Any]], at: int = 0, depth: int = 0) -> str:
+    """The nodes as text, a line a branch and a line a leaf: the model that is first most often in it."""
+    node, indent = nodes[at], "|   " * depth + "|--- "
+    if "condition" not in node:
+        return f"{indent}{max(node['flows'], key=node['flows'].__getitem__)}\n"
+    asked = questions(node)
+    return "".join(f"{indent}{asked[side]}\n{_rules(nodes, node[side], depth + 1)}" for side in ("below", "above"))
 
 
 def _commonest(y: np.ndarray[Any, Any]) -> Any:

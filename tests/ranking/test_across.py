@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -135,9 +136,32 @@ def test_two_flows_give_no_constants():
 
 def test_the_tree_finds_a_rule_and_says_what_it_is_worth():
     found = tree(made(80).with_columns(w=pl.lit(10.0)))
-    assert "p <= 0.0" in found.rules  # 1 %, where the first model changes
+    assert re.match(r"\|--- p <= 0\.0(09\d+|10\d*)\n\|   \|--- mathis\n", found.rules)  # 1 %, where the first changes
     assert found.accuracy > 0.85
     assert "better than always" in found.text
+
+
+def test_small_thresholds_keep_their_digits():
+    table = made(80).with_columns(w=pl.lit(10.0), p=pl.col("p") / 1000)
+    assert re.match(r"\|--- p <= (9\.\d+e-06|1\.?\d*e-05)\n", tree(table).rules)
+
+
+def test_the_tree_asks_whether_a_condition_is_known():
+    """Where that is what tells the models apart."""
+    hidden = pl.when(pl.col("p") < 0.01).then(pl.lit(0.5))
+    same = {name: pl.lit(0.1) for name in ("p", "w", "p_to", "rtt")} | {"sack": pl.lit(1.0)}
+    found = tree(made(80).with_columns(reorder_share=hidden).with_columns(**same))
+    known, unknown = "reorder_share is known", "reorder_share is not known"
+    assert f"|--- {known}\n|   |--- mathis\n|--- {unknown}\n|   |--- pftk-full\n" == found.rules
+    assert found.nodes[0]["threshold"] is None
+
+
+def test_the_tree_says_where_flows_go_that_do_not_show_a_condition():
+    hidden = pl.when(pl.col("p") > 0.02).then(None).otherwise(pl.col("p"))
+    same = {name: pl.lit(0.1) for name in ("w", "p_to", "rtt")} | {"sack": pl.lit(1.0)}
+    found = tree(made(80).with_columns(p=hidden, **same))
+    assert re.match(r"\|--- p <= 0\.0\d+\n\|   \|--- mathis\n\|--- p > 0\.0\d+, or not known\n", found.rules)
+    assert "above" == found.nodes[0]["missing"]
 
 
 def test_the_tree_of_noise_is_no_better_than_the_commonest():

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any
 
+from tcpfit.ranking import across
 from tcpfit.report import words
 from tcpfit.report.corpus import terminal
 from tcpfit.report.corpus.figures import Figure, figures
@@ -252,8 +253,7 @@ def _tree(winners: dict[str, Any]) -> dict[str, Any]:
                 "share": f"{most / size:.0%}",
                 "size": size,
                 "others": ", ".join(f"{model} {count / size:.0%}" for model, count in others),
-                "condition": node.get("condition", ""),
-                "threshold": words.number(node["threshold"]) if "threshold" in node else "",
+                "questions": across.questions(node) if "condition" in node else {},
                 "below": node.get("below"),
                 "above": node.get("above"),
             }
