@@ -151,7 +151,7 @@ def _models(names: tuple[str, ...]) -> list[Model]:
 def _mss(text: str | None) -> float:
     if text is None:
         return MSS
-    value = quantity(text.removesuffix("B"), "1", 1.0)
+    value = quantity(text, "bytes", 1.0)
     if not 1 <= value <= 65535 or value != int(value):
         raise click.UsageError(f"--mss {text}: a segment has 1 to 65535 bytes")
     return value

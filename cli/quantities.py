@@ -27,6 +27,7 @@ KINDS = {  # unit of a parameter: what it is, and how one is written
     "segments": ("a number of segments", "20, 20segments or 64KiB"),
     "segments/s": ("a rate", "100segments/s or 10Mbit/s"),
     "1": ("a number", "0.01 or 1%"),
+    "bytes": ("a number of bytes", "1460 or 1460B"),
 }
 
 
@@ -56,6 +57,8 @@ def _factor(suffix: str, unit: str, mss: float) -> float | None:
         return SECONDS.get(suffix)
     if unit == "1":
         return 0.01 if suffix == "%" else None
+    if unit == "bytes":
+        return _bytes(suffix)
     if unit == "segments":
         return 1.0 if suffix in SEGMENTS else _divided(_bytes(suffix), mss)
     if unit == "segments/s":

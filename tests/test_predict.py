@@ -242,6 +242,8 @@ def test_what_has_no_number_says_why(capsys):
         ("--p 1% --size 0B", ["a transfer has at least a byte"]),
         ("--p 1% --size none", ["a transfer has at least a byte"]),
         ("--p 1% --mss 0", ["a segment has 1 to 65535 bytes"]),
+        ("--p 1% --mss 100%", ["'100%' is not a number of bytes", "1460B"]),
+        ("--p 1% --mss B", ["'B' is not a number of bytes"]),
         ("--sweep p=0.1:0.01", ["FROM has to be below TO"]),
         ("--sweep p=0:0.1:log", ["a logarithmic sweep starts above 0"]),
         ("--sweep p=0:0.1:1", ["N has to be 2 to 10000"]),
