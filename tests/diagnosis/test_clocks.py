@@ -4,6 +4,7 @@ that lasts, and nothing that raises a window or a buffer makes them faster."""
 from __future__ import annotations
 
 import heapq
+import random
 import struct
 from pathlib import Path
 
@@ -27,10 +28,12 @@ def stamped(time_s: float) -> int:
 class Talk:
     """A sender and a receiver, `rtt_s` apart; some segments are lost once. What passes either end is kept.
 
-    On the way to the receiver a segment takes `each_s` of a link that they pass one after the other.
+    On the way to the receiver a segment takes `each_s` of a link that they pass one after the other, and up to
+    `late_s` more, by chance, on a way that later ones may be faster on.
     """
 
-    def __init__(self, rtt_s: float, lost: set[int], size: int = MSS, each_s: float = 0.0) -> None:
+    def __init__(self, rtt_s: float, lost: set[int], size: int = MSS, each_s: float = 0.0, late_s: float = 0.0) -> None:
+        self.late_s = late_s
         self.way_s, self.lost, self.size = rtt_s / 2, set(lost), size
         self.each_s, self.free_s = each_s, 0.0
         self.at: dict[str, list[Packet]] = {"sender": [], "receiver": []}
@@ -60,7 +63,7 @@ class Talk:
         if not (what == "data" and size and number in self.lost):
             if what == "data" and size:
                 self.free_s = max(self.free_s, time_s) + self.each_s
-                time_s = self.free_s
+                time_s = self.free_s + self._late(number)
             later = captures.START_NS + round((time_s + self.way_s) * 1e9)
             self.at[there].append(Packet(later, data, len(data)))
 
@@ -69,7 +72,10 @@ class Talk:
         if number in self.lost:
             self.lost.discard(number)
         else:
-            self._after(max(self.free_s, time_s) + self.way_s, "arrives", number)
+            self._after(max(self.free_s, time_s) + self._late(number) + self.way_s, "arrives", number)
+
+    def _late(self, number: int) -> float:
+        return random.Random(number).uniform(0.0, self.late_s)
 
     def _after(self, time_s: float, what: str, number: int) -> None:
         self.order += 1
@@ -181,6 +187,16 @@ def test_a_buffer_that_acks_let_go_is_one_at_both_ends(tmp_path, end):
     talk.run(10.0, None, window=20)
     primary, shares = talk.diagnosed(tmp_path, end)
     assert (primary, True) == ("send-buffer-limited", shares["send-buffer-limited"] > 0.9)
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+@pytest.mark.parametrize("clock", [(1, 0.003), (1, 0.006), (2, 0.01)], ids=str)
+def test_round_trips_that_are_long_by_chance_are_no_queue(tmp_path, clock, end):
+    """A queue would be in the next round what it is in this one, but for what a round brings or takes."""
+    talk = Talk(0.04, set(), late_s=0.025)
+    talk.run(12.0, clock)
+    _, shares = talk.diagnosed(tmp_path, end)
+    assert shares.get("bottleneck-limited", 0.0) == 0.0
 
 
 PROBES = (1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
