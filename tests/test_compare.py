@@ -592,6 +592,17 @@ def test_a_damaged_capture_is_compared_as_far_as_it_goes(two, tmp_path):
     assert rows(compare(analysis.analyze(two), two)) == compared(path)
 
 
+@needs_tshark
+@pytest.mark.parametrize("length", [38, 40, 44])
+def test_headers_that_are_cut_off_are_not_compared(tmp_path, length):
+    """The ports are there and what follows them is not: tshark has no number for the connection."""
+    path = tmp_path / "short.pcap"
+    path.write_bytes(captures.pcap(Transfer(snaplen=length, lost=frozenset({5})).run()))
+    run = tcpfit("compare", path)
+    assert (0, "") == (run.returncode, run.stderr)
+    assert "0 packets labelled alike, 0 otherwise" in run.stdout
+
+
 def test_without_tshark_one_sentence_says_so(two, tmp_path):
     run = tcpfit("compare", two, env={"PATH": str(tmp_path)})
     assert_sentence(run, 1, "tshark is not installed")

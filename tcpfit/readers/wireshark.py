@@ -233,6 +233,8 @@ class Pass:
                 self.warning = f"tshark: {sentence or 'failed without saying why'}"
 
     def _segment(self, row: dict[str, str]) -> Seen | None:
+        if not (row["tcp.stream"] and row["tcp.ack_raw"]):
+            return None  # the capture cut its header off
         ends = Ends(
             row["ip.src"] or row["ipv6.src"],
             int(row["tcp.srcport"]),
