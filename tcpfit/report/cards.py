@@ -155,6 +155,8 @@ def show(model: Described, out: Console) -> None:
     if model.assumptions:
         _heading("assumptions", out)
         table = _table(header=False)
+        for wraps in (False, False, True):
+            table.add_column(no_wrap=not wraps)
         for assumption in model.assumptions:
             table.add_row(f"  {assumption.name}", "required" if assumption.required else "weaker", assumption.text)
         out.print(table)

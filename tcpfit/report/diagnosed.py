@@ -130,7 +130,7 @@ def _line(out: Console, label: str, text: str, style: str = "") -> None:
 def _table(*headings: tuple[str, bool]) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold", show_edge=False)
     for heading, right in headings:
-        table.add_column(heading, justify="right" if right else "left")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=right)
     return table
 
 

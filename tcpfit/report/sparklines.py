@@ -37,7 +37,9 @@ class Line:
     caption: str
 
 
-def course(flow: Mapping[str, Any], rounds: pl.DataFrame, *, ascii_only: bool = False) -> list[Line]:
+def course(
+    flow: Mapping[str, Any], rounds: pl.DataFrame, *, places: int = PLACES, ascii_only: bool = False
+) -> list[Line]:
     """The lines of a flow, a row of `flows`; `rounds` may be those of all flows. None for a flow of few rounds."""
     own = rounds.filter(pl.col("flow") == flow["flow"]).sort("start_ns")
     first, last = flow["first_ns"], flow["last_ns"]
@@ -47,7 +49,7 @@ def course(flow: Mapping[str, Any], rounds: pl.DataFrame, *, ascii_only: bool = 
     length = (last - first) / 1e9
     ended = (own["end_ns"].to_numpy() - first) / 1e9
     end = np.append(start[1:], max(length, start[-1], ended[-1]))
-    edges = np.linspace(0.0, length, PLACES + 1)
+    edges = np.linspace(0.0, length, places + 1)
     inside = _overlap(start, end, edges)
     # a round trip is of the time until its ACK: in a pause after it none was measured
     answered = np.clip(ended, start, end)
@@ -94,14 +96,14 @@ def _drawn(values: Floats, levels: str, least: float = 0.0) -> str:
     return "".join(" " if not np.isfinite(p) else levels[min(int(p * len(levels)), len(levels) - 1)] for p in part)
 
 
-def shares(causes: Sequence[tuple[str, float]], *, ascii_only: bool = False) -> Line | None:
+def shares(causes: Sequence[tuple[str, float]], *, places: int = PLACES, ascii_only: bool = False) -> Line | None:
     """Shares of the time by cause, the largest first, as one bar with its legend."""
     fills = ASCII_FILLS if ascii_only else FILLS
     shown = [(cause, share) for cause, share in causes if share >= LEAST_SHARE][: len(fills)]
     if not shown:
         return None
-    ends = np.round(np.cumsum([share for _, share in shown]) * PLACES).astype(int)
+    ends = np.round(np.cumsum([share for _, share in shown]) * places).astype(int)
     widths = np.diff(ends, prepend=0)
     bar = "".join(fill * int(width) for fill, width in zip(fills, widths, strict=False))
     legend = "\n".join(f"{fill} {cause} {share:.0%}" for fill, (cause, share) in zip(fills, shown, strict=False))
-    return Line("time", bar.ljust(PLACES), legend)
+    return Line("time", bar.ljust(places), legend)

@@ -10,6 +10,7 @@ from typing import IO, Any
 import polars as pl
 from rich import box
 from rich.console import Console
+from rich.measure import Measurement
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -25,6 +26,12 @@ WORTH_SHOWING = 20
 NARROWEST = 20
 """Columns that lines have at least; in fewer nothing can be read."""
 
+LABEL, CAPTION = 9, 20
+"""Columns of what a sparkline is called; with fewer beside it than the second, what it ranges over stands below it."""
+
+UNBOUNDED = 10_000
+"""Columns that no cell needs."""
+
 STATES = {
     "explained": ("explained by", "green"),
     "undecided": ("undecided between", "yellow"),
@@ -33,9 +40,53 @@ STATES = {
 }
 
 
+class Terminal(Console):
+    """A console whose tables lose nothing in narrow lines: they run over, where rich cuts words and drops columns."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print, a table as wide as it has to be."""
+        room = self.width
+        self.width = max([room, *(_laid_out(each, self, room) for each in objects)])
+        try:
+            super().print(*objects, **options)
+        finally:
+            self.width = room
+
+
+def _laid_out(printed: object, out: Console, room: int) -> int:
+    """How many columns a table takes, 0 for what is no table. Where it has less `room`, its widest columns become
+    narrower, none than it has to be so that no word is cut."""
+    if isinstance(printed, Padding):
+        aside = printed.left + printed.right
+        return aside + _laid_out(printed.renderable, out, room - aside)
+    if not isinstance(printed, Table):
+        return 0
+    _, right, _, left = printed.padding
+    padding = [left + right] * len(printed.columns)
+    if not printed.pad_edge:
+        padding[0] -= left
+        padding[-1] -= right
+    around = sum(padding) + (len(padding) - 1 + 2 * printed.show_edge if printed.box else 0)
+    wide = out.options.update(width=UNBOUNDED)
+    least, most = [], []
+    for column in printed.columns:
+        cells = [Measurement.get(out, wide, cell) for cell in (column.header, *column.cells)]
+        whole = max(*(cell.maximum for cell in cells), column.min_width or 0)
+        words_of_it = max(*(cell.minimum for cell in cells), column.min_width or 0)
+        most.append(column.width or min(whole, column.max_width or whole))
+        least.append(most[-1] if column.width or column.no_wrap else min(words_of_it, most[-1]))
+    if around + sum(most) > room:
+        while around + sum(most) > room and least != most:
+            _, widest = max((width, at) for at, width in enumerate(most) if width > least[at])
+            most[widest] -= 1
+        for column, width in zip(printed.columns, most, strict=True):
+            column.width = width
+    return around + sum(most)
+
+
 def console(file: IO[str] | None = None) -> Console:
     """A console that is plain when piped and honours NO_COLOR and COLUMNS."""
-    return Console(file=file, width=_width(), highlight=False, markup=False, emoji=False)
+    return Terminal(file=file, width=_width(), highlight=False, markup=False, emoji=False)
 
 
 def _width() -> int | None:
@@ -123,14 +174,20 @@ def _verdict(verdict: dict[str, Any]) -> Text:
 
 def course(out: Console, flow: dict[str, Any], rounds: pl.DataFrame, causes: Sequence[tuple[str, float]]) -> None:
     """Print a flow over time, `flow` being a row of `flows`, and the shares of the causes: sparklines after a blank."""
-    lines: list[sparklines.Line | None] = [*sparklines.course(flow, rounds, ascii_only=out.options.ascii_only)]
-    lines.append(sparklines.shares(causes, ascii_only=out.options.ascii_only))
+    room = out.width - 2 - LABEL - 1
+    places = max(min(sparklines.PLACES, room), 1)
+    plain = out.options.ascii_only
+    found = [*sparklines.course(flow, rounds, places=places, ascii_only=plain)]
+    found += [line for line in [sparklines.shares(causes, places=places, ascii_only=plain)] if line]
+    beside = room - places - 1 >= CAPTION
     grid = Table.grid(padding=(0, 1, 0, 0))
-    for width in (9, sparklines.PLACES, None):
-        grid.add_column(width=width, no_wrap=width is not None, overflow="fold")
-    for line in lines:
-        if line is not None:
-            grid.add_row(Text(line.label, style="dim"), Text(line.drawing, style="cyan"), Text(line.caption))
+    for width in (LABEL, places, *([None] if beside else [])):
+        grid.add_column(width=width, overflow="fold")
+    for line in found:
+        caption, drawing = Text(line.caption), Text(line.drawing, style="cyan", no_wrap=True)
+        grid.add_row(Text(line.label, style="dim"), drawing, *([caption] if beside else []))
+        if not beside:
+            grid.add_row("", caption)
     if grid.row_count:
         out.print()
         out.print(Padding(grid, (0, 0, 0, 2)))
