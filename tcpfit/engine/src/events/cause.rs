@@ -67,6 +67,8 @@ pub struct Episodes {
     timer_s: f64,
     /// What runs shorter is no timer of this host.
     least_timer_s: f64,
+    /// When the first partial ACK of the recovery under way came; 0 before it.
+    partial_ns: i64,
     /// How the segment that passes now came, as far as a path stood still.
     passage: Passage,
     pub recoveries: u64,
@@ -87,6 +89,7 @@ impl Blank for Episodes {
         doublings: 0,
         timer_s: 0.0,
         least_timer_s: SHORTEST_TIMER_S,
+        partial_ns: 0,
         passage: Passage::NONE,
         recoveries: 0,
         timeouts: 0,
@@ -352,6 +355,7 @@ impl Sender {
         self.phase = phase;
         self.episodes.recover = self.nxt;
         self.episodes.order = self.order;
+        self.episodes.partial_ns = 0;
         self.episodes.opened = Some(Box::new(row));
     }
 
@@ -376,6 +380,7 @@ impl Sender {
     }
 
     fn on_timeout(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
+        let timer_s = self.ran_s(q);
         let head = if self.one_way { sent.left } else { self.una };
         let again = self.episodes.timer_una == head;
         self.episodes.backoff = if again { self.episodes.backoff + 1 } else { 0 };
@@ -386,14 +391,14 @@ impl Sender {
             *least_s = least_s.min(TIMER_SHARE * q.timer_s);
         }
         if !again && sent.frame != 0 {
-            let (seen_s, timer_s) = (
-                q.timer_s / f64::from(self.episodes.doublings).exp2(),
+            let (seen_s, mean_s) = (
+                timer_s / f64::from(self.episodes.doublings).exp2(),
                 &mut self.episodes.timer_s,
             );
-            *timer_s = if *timer_s == 0.0 {
+            *mean_s = if *mean_s == 0.0 {
                 seen_s
             } else {
-                *timer_s + (seen_s - *timer_s) / 4.0
+                *mean_s + (seen_s - *mean_s) / 4.0
             };
         }
         // RFC 6298, 5.5
@@ -414,18 +419,29 @@ impl Sender {
             phase: self.phase,
             confidence: if self.one_way {
                 0.6
-            } else if q.clocked || q.timer_s < SHORTEST_TIMER_S {
+            } else if q.clocked || timer_s < SHORTEST_TIMER_S {
                 0.8
             } else {
                 0.95
             },
-            value: q.timer_s.into(),
+            value: timer_s.into(),
             replayed_s: replayed.then(|| self.rtt.rto_s() * backed_off).into(),
             replayed_rfc_s: replayed.then(|| self.rtt.rfc_rto_s() * backed_off).into(),
             ..EventRow::NONE
         };
         self.close_episode(sent.time_ns, true, sink);
         self.open_episode(Phase::Loss, row);
+    }
+
+    /// How long the timer ran that has expired: no shorter than a round trip (RFC 6298, 2.3), or else since the first partial
+    /// ACK of the recovery (RFC 6582, 4: the impatient variant).
+    fn ran_s(&self, q: &Question) -> f64 {
+        let partial_ns = self.episodes.partial_ns;
+        if self.phase == Phase::Recovery && partial_ns > 0 && q.timer_s < self.rtt.srtt_s {
+            (q.time_ns - partial_ns) as f64 / 1e9
+        } else {
+            q.timer_s
+        }
     }
 
     fn on_probe(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
@@ -484,6 +500,9 @@ impl Sender {
     pub fn on_advance(&mut self, time_ns: i64, sink: &mut dyn Sink) {
         if !self.sack {
             self.keep_reno(self.una);
+        }
+        if self.phase == Phase::Recovery && self.episodes.partial_ns == 0 {
+            self.episodes.partial_ns = time_ns;
         }
         if self.phase != Phase::Open && self.una >= self.episodes.recover {
             let again = self.phase == Phase::Recovery && self.sack;

@@ -126,8 +126,11 @@ impl Sender {
     fn label_recovery(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         let resent_before = q.copies > 1 && q.last.order >= self.episodes.order;
         if self.sack {
+            let runs = q.timer_s >= self.episodes.least_timer_s;
             // a resend shows itself lost when something sent after it arrives (RFC 8985, 6.2); before, only the timer knows
-            let untold = resent_before && (full_timer || self.is_silent(q)) && self.delivered_order <= q.last.order;
+            // at the sender nothing else is unseen, so that a timer shorter than the replayed one is left
+            let ran_out = full_timer || self.is_silent(q) || self.vantage == Vantage::Sender && runs;
+            let untold = resent_before && ran_out && self.delivered_order <= q.last.order;
             let told = resent_before && self.delivered_order > q.last.order && self.is_just_told(q);
             let expired = timer && (full_timer || !told) || untold;
             return match (q.head && expired, resent_before) {
@@ -144,8 +147,10 @@ impl Sender {
             };
         }
         if resent_before {
-            // without SACK nothing but the timer repeats a resend, and that is above the round trip (RFC 6298, 2.3)
-            return if timer || q.timer_s >= RECOVERY_SILENCE_S.min(self.rtt.srtt_s / 2.0) {
+            // without SACK nothing but the timer repeats a resend, and that is above the round trip (RFC 6298, 2.3); it may
+            // have run since the first partial ACK (RFC 6582, 4: the impatient variant)
+            let since_partial = self.vantage == Vantage::Sender && !q.clocked;
+            return if timer || since_partial || q.timer_s >= RECOVERY_SILENCE_S.min(self.rtt.srtt_s / 2.0) {
                 Reason::Rto
             } else {
                 Reason::LostRetransmission
