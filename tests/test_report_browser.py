@@ -274,6 +274,39 @@ def test_accessible(page, analysis, theme):
     assert [] == found
 
 
+LEGENDS = """
+return [...tcpfit.drawn].filter(([chart]) => chart.clientWidth).map(([chart, { view }]) => {
+  let right = 0;
+  const walk = (item, x) => {
+    if (item.marktype) {
+      for (const each of item.items || []) walk(each, x);
+    } else {
+      if (item.mark?.role === 'legend') right = Math.max(right, x + item.bounds.x2);
+      for (const inner of item.items || []) walk(inner, x + (item.x || 0));
+    }
+  };
+  walk(view.scenegraph().root, view.origin()[0] + view.padding().left);
+  return [chart.closest('.figure').dataset.kind, right - chart.clientWidth];
+});
+"""
+"""How far the legends of each figure go beyond its chart, in pixels."""
+
+DRAWN_TO_WIDTH = "const [chart] = arguments; return tcpfit.drawn.get(chart)?.width === chart.clientWidth;"
+
+
+@pytest.mark.parametrize("width", [320, 390, 600])
+def test_legends_are_whole_on_a_phone(page, analysis, width):
+    phone = {"width": width, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    number = analysis.largest()[0]
+    opened(page, number)
+    for chart in flow_of(page, number).find_elements("css selector", ".chart"):
+        page.execute_script("arguments[0].scrollIntoView()", chart)
+        wait(page, lambda _, chart=chart: page.execute_script(DRAWN_TO_WIDTH, chart))
+    assert {} == {kind: beyond for kind, beyond in page.execute_script(LEGENDS) if beyond > 0}
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_fits_a_phone(page, analysis):
     phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)

@@ -137,6 +137,9 @@
   const height = (set) => Object.values(set)[0]?.length ?? 0;
   const rowsOf = (spec) => Object.values(spec.datasets).reduce((sum, set) => sum + height(set), 0);
 
+  const AXES = 70; // pixels beside a chart
+  const ENTRY = 165; // of the longest entry of a legend, which begins where the chart does
+
   // A specification of this width, its tables as rows; they are packed by column.
   function fitted(spec, width) {
     const copied = structuredClone(spec);
@@ -151,12 +154,11 @@
     } else if (copied.hconcat) {
       beside(copied, width);
     }
-    narrowed(copied, Math.max(1, Math.floor(width / 150)));
+    narrowed(copied, Math.max(1, Math.floor((width - AXES) / ENTRY)));
     return copied;
   }
 
   // Charts beside each other share the width; where it is narrow they stand below each other.
-  const AXES = 70; // pixels beside a chart
   function beside(spec, width) {
     const parts = spec.hconcat;
     const sum = parts.reduce((total, part) => total + (part.width ?? 0), 0);
