@@ -307,6 +307,19 @@ def test_legends_are_whole_on_a_phone(page, analysis, width):
     page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+def test_a_table_that_goes_on_beside_the_page_has_a_shade_there(page, analysis):
+    """At the edge, where nothing of the table's own covers it."""
+    phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
+    opened(page, analysis.largest()[0])
+    wider = "[...document.querySelectorAll('.scroll')].filter((each) => each.scrollWidth > each.clientWidth)"
+    styles = page.execute_script(f"return {wider}.map((each) => getComputedStyle(each).backgroundAttachment)")
+    assert {"local, local, scroll, scroll"} == set(styles)
+    heading = "getComputedStyle(document.querySelector('.flow thead th')).backgroundColor"
+    assert "rgba(0, 0, 0, 0)" == page.execute_script(f"return {heading}")
+    page.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
 def test_fits_a_phone(page, analysis):
     phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
     page.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone)
