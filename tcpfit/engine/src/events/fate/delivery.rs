@@ -3,7 +3,7 @@
 use super::waiting::Waiting;
 use super::Fates;
 use crate::flow::rtt::Floor;
-use crate::flow::scoreboard::History;
+use crate::flow::scoreboard::{segments, History, Unit};
 use crate::flow::sender::Ack;
 use crate::flow::sequence::before;
 use crate::rows::Reason;
@@ -51,6 +51,23 @@ impl Fates {
             stretch: self.answers.stretch(),
         });
         delivered
+    }
+
+    /// The original of `late`, which was never sent again, fills a hole of its own: it came late. If what was sent right before
+    /// it filled the hole below just before, within `at_once_ns`, the path had held both, and let them go together: the
+    /// original came, and only seemed to be its resend.
+    pub fn came_with(&mut self, late: &Unit, smss: u32, now_ns: i64, at_once_ns: i64, floor: Floor) {
+        let Some(below) = self.waiting.back_mut() else { return };
+        let unit = &below.unit;
+        let next = unit.first().order + u64::from(segments(unit.right - unit.left, smss));
+        let together = (unit.right, next) == (late.left, late.order) && now_ns - below.delivered_ns <= at_once_ns;
+        let by_time = below.filler == Some(1) && below.filler_reason == Reason::Resent;
+        if together && by_time && unit.copies.len() == 2 && unit.first().seen() {
+            let resent_ns = unit.last().time_ns;
+            below.filler = Some(0);
+            below.filler_reason = Reason::AckJump;
+            self.answers.expect(resent_ns + floor.ns(), true);
+        }
     }
 
     /// The flow ended with the unit outstanding, of which there is more to say than that it was sent once.

@@ -97,6 +97,11 @@ impl Queue {
         self.units.front()
     }
 
+    /// The unit that was delivered last.
+    pub(super) fn back_mut(&mut self) -> Option<&mut Waiting> {
+        self.units.back_mut()
+    }
+
     #[inline]
     pub(super) fn is_empty(&self) -> bool {
         self.units.is_empty()

@@ -416,6 +416,9 @@ impl Sender {
             }
             if unit.is_plain() {
                 self.delivered_order = self.delivered_order.max(unit.order);
+                if head && !self.sack && self.phase == Phase::Recovery {
+                    self.on_late_original(&unit, ack);
+                }
                 if unit.sacked_ns == 0 {
                     taken.oldest.get_or_insert(unit.time_ns);
                 }
@@ -469,6 +472,19 @@ impl Sender {
             (None, taken.echoed)
         } else {
             (taken.oldest, None)
+        }
+    }
+
+    /// Without SACK, in a recovery: the head that an ACK covers was never sent again.
+    #[inline(never)]
+    fn on_late_original(&mut self, unit: &Unit, ack: &Ack) {
+        // with timestamps the echo says which copy came
+        if self.timestamps || self.vantage != Vantage::Sender || ack.ack >= self.episodes.recover {
+            return;
+        }
+        let (smss, at_once_ns, floor) = (self.smss, self.clock_tolerance_ns(), self.rtt.floor());
+        if let Some(fates) = self.fates.changed() {
+            fates.came_with(unit, smss, ack.time_ns, at_once_ns, floor);
         }
     }
 
