@@ -162,8 +162,10 @@ impl Sender {
     /// Without SACK: an ACK that moves nothing came because of data above a hole, unless it answers a copy.
     #[inline(never)]
     fn count_unexplained(&mut self, ack: &Ack, duplicate: bool) {
-        // an answer to a segment may move the window a little; an update alone comes only when it has grown a lot
-        if ack.window > self.window.map(|w| 2 * w) || ack.window.is_none() && ack.field != self.window_field {
+        // an answer to a segment may move the window a little; an update alone comes when it has doubled at least (Linux), or
+        // by half the receiver's buffer (RFC 9293, 3.8.6.2.2)
+        let doubled = ack.window != self.window && ack.window >= self.window.map(|w| 2 * w);
+        if doubled || ack.window.is_none() && ack.field != self.window_field {
             return;
         }
         let due = self.fates.changed();
