@@ -91,8 +91,9 @@ RULES = {
     "rto": Rule(
         "These were the first bytes outstanding, since the timer was last started as much time had passed as a "
         "retransmission timer takes, and no ACK let them go: none had just come, it had let new data go already, or it "
-        "was one of more duplicates than a fast retransmit waits for.",
-        "RFC 6298, 5.3 to 5.6",
+        "was one of more duplicates than a fast retransmit waits for. Or they had been sent again in a recovery, were "
+        "once more, and nothing but the timer can have been the reason.",
+        "RFC 6298, 5.3 to 5.6; RFC 6582, 4",
         (
             ("a tail loss probe (tlp)", "the last bytes sent, repeated once after about two round trips, with SACK"),
             ("a fast retransmit (fast-dupthresh)", "duplicate ACKs before it; the capture may have missed them"),
