@@ -6,6 +6,8 @@ from __future__ import annotations
 import struct
 
 import captures
+import polars as pl
+import pytest
 from captures import ACK, START_NS, SYN, Packet
 
 import tcpfit
@@ -154,3 +156,22 @@ def test_more_numbers_than_segments_can_be_under_way_are_other_packets(tmp_path)
         flow = talk.analysed(tmp_path / "counter.pcap").flows.row(0, named=True)
         assert "receiver" == flow["vantage"]
         assert (0, 0, high) == (flow["lost_segments"], flow["lost_low"], flow["lost_high"]), between
+
+
+def test_without_a_sample_the_timer_stays_doubled(tmp_path):
+    """Two segments are lost, and no timestamps tell which copy an ACK answers: that of the first one's resend gives no
+    sample, so the second's timer runs twice as long (RFC 6298, 5, the note on 5.5)."""
+    talk = Conversation(sack=False)
+    at_s, seq = stop_and_go(talk, 1.0, 20)
+    for n in range(2):
+        talk.sent(at_s + n * 2e-5, seq + n * MSS, payload=MSS)
+    first_s = at_s + 0.25
+    talk.sent(first_s, seq, payload=MSS)
+    talk.heard(first_s + RTT_S, seq + MSS)
+    talk.sent(first_s + RTT_S + 0.5, seq + MSS, payload=MSS)
+    talk.heard(first_s + RTT_S + 0.5 + RTT_S, seq + 2 * MSS)
+    timeouts = talk.analysed(tmp_path / "doubled.pcap").events.filter(pl.col("kind") == "timeout")
+    assert timeouts["segments"].to_list() == [0, 0]
+    for column in ("replayed_s", "replayed_rfc_s"):
+        first, second = timeouts[column]
+        assert second == pytest.approx(2 * first)

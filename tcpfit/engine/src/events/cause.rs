@@ -401,8 +401,9 @@ impl Sender {
                 *mean_s + (seen_s - *mean_s) / 4.0
             };
         }
-        // RFC 6298, 5.5
-        let backed_off = f64::from(self.episodes.backoff.min(LARGEST_BACKOFF)).exp2();
+        // RFC 6298, 5.5; an ACK of what was sent again leaves the timer doubled where it gives no sample (the note on 5.5)
+        let doublings = self.episodes.backoff.min(LARGEST_BACKOFF).max(self.episodes.doublings);
+        let backed_off = f64::from(doublings).exp2();
         let replayed = self.rtt.srtt_s > 0.0;
         self.episodes.doublings = (self.episodes.doublings + 1).min(MOST_DOUBLINGS);
         let row = EventRow {
