@@ -108,6 +108,11 @@ impl Covered {
         holds.into_iter().chain(others)
     }
 
+    /// Where the highest range begins.
+    pub fn highest(&self) -> Option<u64> {
+        self.ranges.last_key_value().map(|(&left, _)| left)
+    }
+
     /// Forgets what lies above `nxt`.
     pub fn retract(&mut self, nxt: u64) {
         self.write_growing();

@@ -41,7 +41,7 @@ impl Sender {
 
     fn label_open(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         if self.sack && q.sacked_above > 0 {
-            let rack = (q.time_ns - q.last.time_ns) as f64 / 1e9 <= self.longest_rack_s() && !full_timer;
+            let rack = (q.time_ns - self.waited_for_ns(q)) as f64 / 1e9 <= self.longest_rack_s() && !full_timer;
             let enough = q.sacked_above >= DUPTHRESH;
             let told = enough && self.is_just_told(q);
             let expired = timer && !rack && (full_timer || !told) && !(enough && self.way_unknown);
@@ -121,6 +121,14 @@ impl Sender {
     fn longest_rack_s(&self) -> f64 {
         let window = if self.fates.has_seen_dsack() { 1.0 } else { 0.25 };
         RACK_MARGIN * (1.0 + window) * self.rtt.srtt_s + RACK_TIMER_S
+    }
+
+    /// When the segment was sent that RACK waits for longest: its timer is that of the last, of all that were sent before one
+    /// that has come (RFC 8985, 6.2, step 5).
+    fn waited_for_ns(&self, q: &Question) -> i64 {
+        let highest = self.covered.as_ref().and_then(|covered| covered.highest());
+        let below = highest.and_then(|left| self.board.units.get(self.board.find(left.saturating_sub(1))));
+        below.map_or(q.last.time_ns, |unit| self.board.last(unit).time_ns.max(q.last.time_ns))
     }
 
     fn label_recovery(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
