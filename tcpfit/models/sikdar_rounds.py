@@ -6,9 +6,10 @@ Shared by the models of that paper. A round is a window's worth of packets and l
 packet whose predecessor in the round arrived (1, `p_indication`); Ts: first SYN timeout (s).
 
 **Departures** Equation 3's closed form is an empirical fit of the sum of 2 (equal up to k = 7, then low by up to 9.5
-%); it is kept, for 8 and 9 are its inverse. In 8 the second branch adds n_wm + 1 rounds, for N_exp holds the first
-round at Wmax already, and the first branch stops there too (printed: n_wm; another number of rounds in 56 % of N <
-400, Wmax < 100). In 5 packets a <= 0 take 0 rounds, and b is at most Wmax. Equation 1 is inf from p = 1/2 on.
+%); it is kept, for 8 and 9 are its inverse. 3 and 6 are at least 0: printed, no round of slow start sends -1 packets,
+and a window limit below two packets costs a round more. In 8 the second branch adds n_wm + 1 rounds, for N_exp holds
+the first round at Wmax already, and the first branch stops there too (printed: n_wm; another number of rounds in 56 %
+of N < 400, Wmax < 100). In 5 packets a <= 0 take 0 rounds, and b is at most Wmax. Equation 1 is inf from p = 1/2 on.
 
 **Validation** `tests/models/test_model_values.py` (rows `sikdar_w`, `sikdar_pkt_closed`, `sikdar_setup`, `sikdar_tlin`,
 `sikdar_nwm`, `sikdar_tnl_rounds`, `sikdar_r`); eq 5 against its own sum in `test_model_derivations.py`.
@@ -38,7 +39,7 @@ def slow_start_window(n: Array) -> Array:
 
 def slow_start_packets(k: Array) -> Array:
     # (3) pkt(k) = floor(2^((k+1)/2) + 3 2^((4k-3)/8) - 2 - 3 sqrt(2)/2)
-    return np.asarray(np.floor(2 ** ((k + 1) / 2) + 3 * 2 ** ((4 * k - 3) / 8) - _FIT))
+    return np.asarray(np.maximum(0.0, np.floor(2 ** ((k + 1) / 2) + 3 * 2 ** ((4 * k - 3) / 8) - _FIT)))
 
 
 def linear_rounds(a: Array, b: Array, Wmax: Array) -> Array:
@@ -73,7 +74,7 @@ def linear_rounds_of_run(a: Array, count: Array, stride: Array | float, b: Array
 
 def rounds_to_window(Wmax: Array) -> Array:
     # (6) n_wm = floor(2 log2(2 Wmax / (1 + sqrt(2)))), the last round of slow start below Wmax
-    return np.asarray(np.floor(2 * np.log2(2 * Wmax / (1 + np.sqrt(2)))))
+    return np.asarray(np.maximum(0.0, np.floor(2 * np.log2(2 * Wmax / (1 + np.sqrt(2))))))
 
 
 def packets_to_window(Wmax: Array) -> Array:

@@ -188,6 +188,13 @@ def test_loss_free_rounds_hold_the_first_round_at_the_limit_once(N, Wmax):
 # Reordering
 
 
+def test_a_window_limit_of_a_packet_sends_one_a_round():
+    N = np.arange(1.0, 40.0)
+    np.testing.assert_array_equal(N, sikdar_rounds.loss_free_rounds(N, np.ones(N.shape)))
+    np.testing.assert_array_equal([0, 1, 3], sikdar_rounds.slow_start_packets(np.arange(3.0)))
+    np.testing.assert_array_equal([1, 2, 2], sikdar_rounds.loss_free_rounds(np.arange(1.0, 4.0), np.full(3, 1.5)))
+
+
 def test_window_solution_obeys_the_recurrence_and_the_printed_one_does_not():
     x, b = np.asarray(5.0), np.asarray(1.0)
     W = [float(sharma.window_after(np.asarray(100.0), np.asarray(float(n)), x, b)) for n in range(4)]
