@@ -32,7 +32,7 @@ Ints = NDArray[np.int64]
 Z95 = 1.959963984540054
 TAIL = 0.025
 ALIKE = 8  # observations from which neighbours are compared
-MOST_ALIKE, LEAST_ALIKE = 0.9, -0.5  # bounds of the correlation of neighbours
+LEAST_ALIKE, MOST_ALIKE, MOST_OF_MANY = -0.5, 0.9, 0.99  # bounds of the correlation of neighbours
 PRIOR_EVENTS = 3.0  # events that the dispersion expected of a renewal process counts as
 MOST_DEAD = 0.9
 
@@ -98,7 +98,8 @@ def long_run(values: Floats, owner: Ints, owners: int, *, follow: bool = True) -
         if follow:
             alike = _products(values, owner, owners, 1) / summed(values**2, owner, owners)
             alike = (alike + 1.0 / n) / (1.0 - 3.0 / np.maximum(n, ALIKE))
-            alike = np.where(several & np.isfinite(alike), np.clip(alike, LEAST_ALIKE, MOST_ALIKE), 0.0)
+            most = np.clip(1.0 - 3.0 / n, MOST_ALIKE, MOST_OF_MANY)  # few do not show that they hardly change
+            alike = np.where(several & np.isfinite(alike), np.clip(alike, LEAST_ALIKE, most), 0.0)
             weights = weights + 1.0 - (lags / (lags + 1.0)) ** 2
         new = np.where(first, np.sqrt(1.0 - alike**2)[owner] * values, values - alike[owner] * np.roll(values, 1))
         variance = summed(new**2, owner, owners)

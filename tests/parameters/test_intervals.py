@@ -149,6 +149,19 @@ def test_interval_holds_the_mean_of_neighbours_that_are_alike(alike: float) -> N
     assert 0.93 <= np.mean((found.low <= 20.0) & (found.high >= 20.0)) <= 0.97
 
 
+@pytest.mark.parametrize(("n", "held"), [(100, 0.8), (300, 0.85), (1000, 0.89)])
+def test_interval_of_many_observations_that_change_slowly(n: int, held: float) -> None:
+    """Round trips behind a queue that others fill: each 0.95 of the one before. With a correlation of neighbours of 0.9
+    at most 75, 78 and 80 per cent of the intervals held the mean."""
+    random, values = np.random.default_rng(n), np.zeros((COVERED, n))
+    values[:, 0] = random.normal(0.0, 1.0, COVERED)
+    for k in range(1, n):
+        values[:, k] = 0.95 * values[:, k - 1] + (1 - 0.95**2) ** 0.5 * random.normal(0.0, 1.0, COVERED)
+    found = intervals.mean(np.exp(0.5 * values.ravel()), np.repeat(np.arange(COVERED), n), COVERED)
+    truth = np.exp(0.125)
+    assert np.mean((found.low <= truth) & (found.high >= truth)) >= held
+
+
 def test_share_of_trials_that_come_in_pairs() -> None:
     """Pairs of equal trials tell what half as many do; the interval of 95 % holds the share of either."""
     random, n, share = np.random.default_rng(5), 120, 0.2
