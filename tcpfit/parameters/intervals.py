@@ -191,6 +191,56 @@ def quantile_ranks(n: Ints, share: float) -> tuple[Ints, Ints]:
     return low, high
 
 
+@dataclass(frozen=True)
+class Ordered:
+    """Values of every owner by size: how many there are, and the one at a place from 0."""
+
+    values: Floats
+    first: Ints
+    n: Ints
+
+    def at(self, rank: Ints) -> Floats:
+        """Each owner's value at its place; no number to be used where it has none there."""
+        if not len(self.values):
+            return np.full(len(self.n), np.nan)
+        return np.asarray(self.values[np.clip(self.first + rank, 0, len(self.values) - 1)])
+
+
+def ordered(values: Floats, owner: Ints, owners: int) -> Ordered:
+    """The values by owner and size."""
+    n = np.bincount(owner, minlength=owners).astype(np.int64)
+    return Ordered(values[np.lexsort((values, owner))], np.concatenate(([0], np.cumsum(n)))[:-1], n)
+
+
+def quantile_ends(values: Floats, owner: Ints, owners: int, share: float) -> tuple[Floats, Floats]:
+    """The values between which the quantile of that share lies, NaN where even the least or the largest is no end.
+
+    The values stand in the order of time and `owner` does not decrease. The ends are order statistics by the binomial
+    law (`quantile_ranks`) of as many independent values as tell as much of the share above the quantile, like those of
+    `share_interval`: of neighbours that are alike there are fewer.
+    """
+    by_size = ordered(values, owner, owners)
+    n = by_size.n
+    if not len(values):
+        return np.full(owners, np.nan), np.full(owners, np.nan)
+    quantile = by_size.at(np.ceil(share * n).astype(np.int64) - 1)
+    above = (values > quantile[owner]).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = summed(above, owner, owners) / n
+        variance, freedom = long_run(above - part[owner], owner, owners)
+        wider = special.stdtrit(freedom, 0.975) / special.stdtrit(n - 1.0, 0.975)
+        alone = n**3 / (n - 1.0) * part * (1.0 - part) / (variance * wider**2)
+        alone = np.where(np.isfinite(alone) & (part > 0), np.clip(np.floor(alone + 1e-9), 1, n), n).astype(np.int64)
+        below, beyond = quantile_ranks(alone, share)
+        low = np.floor(below * n / alone)
+        high = np.ceil((beyond + 1) * n / alone - 1e-9) - 1.0
+    bounded_low, bounded_high = (alone > 0) & (below >= 0), beyond < alone
+    return (
+        np.where(bounded_low, by_size.at(np.where(bounded_low, low, 0).astype(np.int64)), np.nan),
+        np.where(bounded_high, by_size.at(np.where(bounded_high, high, 0).astype(np.int64)), np.nan),
+    )
+
+
 def binomial_interval(hits: Floats, trials: Floats) -> tuple[Floats, Floats]:
     """Exact interval of a share (Clopper and Pearson); NaN without trials."""
     with np.errstate(invalid="ignore"):

@@ -6,8 +6,9 @@ round trip that was seen, of the samples and of a SYN and its answer, which no q
 **Intervals**: of rtt, Student's over the rounds (a queue makes them alike, `intervals.long_run`); of rtt_min, from
 below only: where n samples exceed the path's minimum by an exponential time, 40^(1/(n-1)) - 1 times their mean
 excess over the least of them reaches from that one down to the minimum in 97.5 % of cases; of rtt_p95, the
-order statistics of the rounds' times by the binomial law, and never less than the 3 % of the bins the percentile is
-read from. Below 72 rounds it has no upper end: 0.95^n, the chance that all lie below it, is more than 2.5 %.
+order statistics of the rounds' times by the binomial law, of as many independent rounds as tell as much
+(`intervals.quantile_ends`: a queue makes neighbours alike), and never less than the 3 % of the bins the percentile is
+read from. Below 72 such rounds it has no upper end: 0.95^n, the chance that all lie below it, is more than 2.5 %.
 **Validation**: tests/parameters/test_rates.py.
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, Ints, mean, quantile_ranks
+from tcpfit.parameters.intervals import Estimate, Floats, mean, ordered, quantile_ends
 
 BIN = 1.03
 
@@ -67,20 +68,13 @@ def rtt_p95(evidence: Evidence) -> Estimate:
     times = rounds.floats("rtt_s")
     known = np.isfinite(times)
     owner, times = rounds.owner[known], times[known]
-    order = np.lexsort((times, owner))
-    times = times[order]
-    n = np.bincount(owner, minlength=len(evidence)).astype(np.int64)
-    first = np.concatenate(([0], np.cumsum(n)))[:-1]
-    if not len(times):
-        return Estimate(value, np.full(len(n), np.nan), np.full(len(n), np.nan), n)
-
-    def at(rank: Ints) -> Floats:
-        return np.asarray(times[np.clip(first + rank, 0, len(times) - 1)])
-
+    by_size = ordered(times, owner, len(evidence))
+    n = by_size.n
     place = 0.95 * np.maximum(n - 1, 0)
     under = np.floor(place).astype(np.int64)
-    middle = at(under) + (place - under) * (at(np.minimum(under + 1, np.maximum(n - 1, 0))) - at(under))
-    below, above = quantile_ranks(n, 0.95)
-    low = np.where(below >= 0, value * np.minimum(_ratio(at(below), middle), 1 / BIN), np.nan)
-    high = np.where(above < n, value * np.maximum(_ratio(at(above), middle), BIN), np.nan)
+    over = by_size.at(np.minimum(under + 1, np.maximum(n - 1, 0)))
+    middle = by_size.at(under) + (place - under) * (over - by_size.at(under))
+    below, above = quantile_ends(times, owner, len(evidence), 0.95)
+    low = value * np.minimum(_ratio(below, middle), 1 / BIN)
+    high = value * np.maximum(_ratio(above, middle), BIN)
     return Estimate(value, _above_least(low, evidence), high, n)

@@ -8,7 +8,8 @@ hole fill the receiver's buffer, and the window that it advertises shrinks to wh
 each less than three segments from the median, which is above six), the sender's own limit: the median of that half.
 Null where neither was reached.
 **Interval**: Student's over the events; where all are the same, another one may be as small as half of it, or a segment
-larger; of w_max the order statistics around the median of the rounds, none below six.
+larger; of w_max the order statistics around the median of the rounds, none below six that are not alike
+(`intervals.quantile_ends`).
 **Departures**: a flow with a shallow paced bottleneck can look send-limited; the diagnosis tells the two apart, the
 models need only the flat window.
 **Validation**: tests/parameters/test_windows.py.
@@ -20,7 +21,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.parameters.evidence import Evidence, once
-from tcpfit.parameters.intervals import Estimate, Floats, Ints, alike, mean, nothing, quantile_ranks
+from tcpfit.parameters.intervals import Estimate, Floats, Ints, alike, mean, nothing, ordered, quantile_ends
 from tcpfit.parameters.runs import run_numbers
 
 NEAR = 3.0
@@ -75,17 +76,10 @@ def _flat(run: Ints, flight: Floats) -> np.ndarray:
 
 
 def _median(values: Floats, owner: Ints, flows: int) -> Estimate:
-    """Median of the values of every owner, from order statistics with their exact interval, which needs six values."""
-    if not len(values):
-        return nothing(flows)
-    values = values[np.lexsort((values, owner))]
-    n = np.bincount(owner, minlength=flows).astype(np.int64)
-    first = np.concatenate(([0], np.cumsum(n)))[:-1]
-
-    def at(rank: Ints) -> Floats:
-        return np.asarray(values[np.clip(first + rank, 0, len(values) - 1)])
-
-    below, above = quantile_ranks(n, 0.5)
-    known = (below >= 0) & (above < n)
-    middle = np.where(n > 0, (at((n - 1) // 2) + at(n // 2)) / 2, np.nan)
-    return Estimate(middle, np.where(known, at(below), np.nan), np.where(known, at(above), np.nan), n)
+    """Median of the values of every owner, in the order of time, between order statistics (`quantile_ends`)."""
+    by_size = ordered(values, owner, flows)
+    n = by_size.n
+    middle = np.where(n > 0, (by_size.at((n - 1) // 2) + by_size.at(n // 2)) / 2, np.nan)
+    low, high = quantile_ends(values, owner, flows, 0.5)
+    known = np.isfinite(low) & np.isfinite(high)
+    return Estimate(middle, np.where(known, low, np.nan), np.where(known, high, np.nan), n)

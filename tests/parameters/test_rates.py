@@ -93,8 +93,8 @@ def test_the_least_round_trip_reaches_down_to_the_paths(samples: int) -> None:
     assert (found["value"] == found["high"]).all()
 
 
-@pytest.mark.parametrize(("rounds", "bounded"), [(2, False), (20, False), (71, False), (72, True), (100, True)])
-def test_the_interval_of_the_95th_percentile_holds_it(rounds: int, bounded: bool) -> None:
+@pytest.mark.parametrize(("rounds", "bounded"), [(2, 0), (20, 0), (71, 0), (72, 0.5), (100, 0.75), (200, 1)])
+def test_the_interval_of_the_95th_percentile_holds_it(rounds: int, bounded: float) -> None:
     """Exponential queues above 50 ms, 500 flows: the standard error of 2.5 % is 0.7 %. With the normal law for the
     ranks the largest of few rounds was the upper end: 9 to 72 % of the intervals held it below 60 rounds."""
     times = 0.05 + np.random.default_rng(rounds).exponential(0.02, (500, rounds))
@@ -102,11 +102,41 @@ def test_the_interval_of_the_95th_percentile_holds_it(rounds: int, bounded: bool
     rows = [flow_row(i, rtt_p95_s=p95, rtt_min_s=0.05, rtt_mean_s=0.07) for i, p95 in enumerate(seen)]
     each = [round_row(k, 0.1 * k, time, flow=i) for i, own in enumerate(times) for k, time in enumerate(own.tolist())]
     found = estimate(*tables(rows, [], each)).filter(name="rtt_p95")
-    assert (bounded, True) == (found["high"].is_not_null().all(), found["low"].is_not_null().all())
-    assert bounded or found["high"].is_null().all()
+    assert found["low"].is_not_null().all()
+    # by chance independent rounds may look a little alike, and 72 then tell less than 72
+    assert bounded <= found["high"].is_not_null().mean() <= (1 if bounded else 0)
     assert (found["low"] > truth).mean() <= 0.04
     assert not bounded or (found["high"] < truth).mean() <= 0.04
     assert (found["low"] < found["value"]).all()
+
+
+@pytest.mark.parametrize(("rounds", "cycle"), [(100, 50), (300, 20), (300, 50), (1000, 50)])
+def test_the_95th_percentile_of_a_queue_that_fills_and_empties(rounds: int, cycle: int) -> None:
+    """Round trips grow from 50 to about 100 ms while the queue fills, then begin again; cycles vary by 30 %. As if the
+    rounds were independent 23, 67, 41 and 49 % of the intervals held the percentile."""
+    random, flows = np.random.default_rng(rounds + cycle), 400
+    truth = np.quantile(sawtooth(random, cycle, 20_000, 20), 0.95)
+    times = sawtooth(random, cycle, rounds, flows)
+    seen = np.quantile(times, 0.95, axis=1).tolist()
+    rows = [flow_row(i, rtt_p95_s=p95, rtt_min_s=0.05, rtt_mean_s=0.07) for i, p95 in enumerate(seen)]
+    each = [round_row(k, 0.1 * k, time, flow=i) for i, own in enumerate(times) for k, time in enumerate(own.tolist())]
+    found = estimate(*tables(rows, [], each)).filter(name="rtt_p95")
+    held = (found["low"] <= truth) & (found["high"].fill_null(np.inf) >= truth)
+    assert held.mean() >= 0.95
+
+
+def sawtooth(random: np.random.Generator, cycle: float, rounds: int, flows: int) -> np.ndarray:
+    """Round trips, in seconds, a row a flow: 50 ms and a queue that grows by 50 ms in a cycle of rounds."""
+    length = cycle * random.gamma(1 / 0.09, 0.09, flows)
+    at = random.random(flows) * length
+    times = np.empty((flows, rounds))
+    for k in range(rounds):
+        times[:, k] = 0.05 * (1 + at / cycle)
+        at += 1
+        again = at >= length
+        length = np.where(again, cycle * random.gamma(1 / 0.09, 0.09, flows), length)
+        at = np.where(again, 0.0, at)
+    return times
 
 
 def test_marks_are_a_rate_of_their_own() -> None:

@@ -148,7 +148,8 @@ def w_max_of(flows: list[list[float]]) -> list[tuple[float, float, float]]:
 def test_the_interval_of_a_median_is_that_of_its_order_statistics() -> None:
     """1 to 25: the law of heads and tails leaves at most 2.5 % below the 8th and above the 18th."""
     assert special.bdtr(7, 25, 0.5) <= 0.025 < special.bdtr(8, 25, 0.5)
-    assert [(13.0, 8.0, 18.0)] == w_max_of([[float(n) for n in range(1, 26)]])
+    assert [(13.0, 8.0, 18.0)] == w_max_of([[1.0 + 7 * n % 25 for n in range(25)]])
+    assert [(13.0, None, None)] == w_max_of([[1.0 + n for n in range(25)]])  # a window that opened, once
     assert [(3.0, None, None)] == w_max_of([[1.0, 2.0, 3.0, 4.0, 5.0]])
     assert [(3.5, 1.0, 6.0)] == w_max_of([[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]])
 
