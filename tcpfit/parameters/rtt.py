@@ -3,9 +3,10 @@
 **Definitions**: `rtt` is `flows.rtt_mean_s`, the mean over the time with data outstanding; `rtt_min` the least
 round trip that was seen, of the samples and of a SYN and its answer, which no queue of the flow's own has delayed;
 `rtt_p95` the 95th percentile of the samples.
-**Intervals**: of rtt, Student's over the rounds (a queue makes them alike, `intervals.long_run`); of rtt_min, from
-below only: where n samples exceed the path's minimum by an exponential time, 40^(1/(n-1)) - 1 times their mean
-excess over the least of them reaches from that one down to the minimum in 97.5 % of cases; of rtt_p95, the
+**Intervals**: of rtt, Student's over the rounds, each weighed by itself as a mean over time weighs it (a queue
+makes them alike, `intervals.long_run`); of rtt_min, from below only: where n samples exceed the path's minimum by an
+exponential time, 40^(1/(n-1)) - 1 times their mean excess over the least of them reaches from that one down to the
+minimum in 97.5 % of cases; of rtt_p95, the
 order statistics of the rounds' times by the binomial law, of as many independent rounds as tell as much
 (`intervals.quantile_ends`: a queue makes neighbours alike), and never less than the 3 % of the bins the percentile is
 read from. Below 72 such rounds it has no upper end: 0.95^n, the chance that all lie below it, is more than 2.5 %.
@@ -17,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, mean, ordered, quantile_ends
+from tcpfit.parameters.intervals import Estimate, Floats, ordered, quantile_ends, ratio
 
 BIN = 1.03
 
@@ -25,7 +26,9 @@ BIN = 1.03
 def rtt(evidence: Evidence) -> Estimate:
     """Mean round-trip time."""
     rounds = evidence.rounds
-    drawn = mean(rounds.floats("rtt_s"), rounds.owner, len(evidence))
+    times = rounds.floats("rtt_s")
+    known = np.isfinite(times)
+    drawn = ratio(times[known] ** 2, times[known], rounds.owner[known], len(evidence))
     value = evidence.column("rtt_mean_s")
     value = np.where(np.isfinite(value), value, drawn.value)
     scale = _ratio(value, drawn.value)
