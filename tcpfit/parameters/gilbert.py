@@ -7,8 +7,10 @@ lets a bad state spare some). With R runs of consecutive losses, L losses and N 
 p_bg = R / L, and the mean run `loss_run` = L / R. The loss probability after a loss is 1 - p_bg; independent losses
 have 1 - p_bg = p_gb.
 **Symbols**: a loss's `order`, the segments sent before it, and `segments`; N is `flows.sent_segments`.
-**Interval**: Clopper and Pearson, each transition being a trial of its own under the chain; of p_gb also as far as
-`lost_low` and `lost_high` allow. `loss_run` is the inverse of p_bg.
+**Interval**: Clopper and Pearson, each transition being a trial of its own under the chain. Runs that come together,
+several in a loss event or more events at some times than at others, are no chain's: p_gb has the interval of as many
+runs as tell as much (`intervals.renewal_count`), and its ends go as far as `lost_low` and `lost_high` allow. `loss_run`
+is the inverse of p_bg.
 **Domain**: at least one loss. A channel with h > 0 (a bad state that spares some) has shorter runs than its bad
 periods: p_bg is then the end of a run, not of the bad state. Offload: the first lost piece of a super-segment counts
 as its first segment. Away from the sender the place of a loss among resends is inferred.
@@ -26,8 +28,9 @@ import polars as pl
 from scipy import special
 
 from tcpfit.parameters.evidence import Evidence
-from tcpfit.parameters.intervals import Estimate, Floats, Ints, binomial_interval, summed
-from tcpfit.parameters.loss_rate import count_range
+from tcpfit.parameters.intervals import Estimate, Floats, Ints, binomial_interval, renewal_count, summed
+from tcpfit.parameters.loss_rate import count_range, cycles_of
+from tcpfit.parameters.nearest import latest
 from tcpfit.schema import F64, U32, U64, Column, check_tables
 
 INDEPENDENCE = (
@@ -45,11 +48,13 @@ INDEPENDENCE = (
 
 @dataclass(frozen=True)
 class Runs:
-    """Segments sent, lost, and runs of consecutive losses of every flow."""
+    """Segments sent, lost, and runs of consecutive losses of every flow; `alone` is how many runs would tell as much
+    of their rate if each came by itself."""
 
     sent: Floats
     lost: Floats
     runs: Floats
+    alone: Floats
 
 
 def runs(evidence: Evidence) -> Runs:
@@ -65,7 +70,22 @@ def runs(evidence: Evidence) -> Runs:
     flows = len(evidence)
     lost = summed(count.astype(np.float64), number, flows)
     sent = np.maximum(np.nan_to_num(evidence.column("sent_segments")), lost)
-    return Runs(sent, lost, np.bincount(number, begins, flows).astype(np.float64))
+    found = np.bincount(number, begins, flows).astype(np.float64)
+    alone = _alone(evidence, number, order, begins, count.astype(np.float64))
+    return Runs(sent, lost, found, np.where((alone > 0) & (alone < found), alone, found))
+
+
+def _alone(evidence: Evidence, owner: Ints, order: Ints, begins: np.ndarray, lost: Floats) -> Floats:
+    """Runs that would tell as much of their rate if each came by itself, from the runs of each loss event; 0 where no
+    loss event is known."""
+    events = evidence.of("loss_event")
+    place = np.nan_to_num(events.floats("order")).astype(np.int64)
+    event = latest(owner, order, events.owner, place)
+    inside = event >= 0
+    runs, gone = (summed(of[inside], event[inside], len(events)) for of in (begins.astype(np.float64), lost))
+    cycles, dead = cycles_of(evidence, events)
+    arrived, dead = np.maximum(cycles - gone, 1.0), np.maximum(dead - gone, 0.0)
+    return renewal_count(runs, arrived, dead, events.owner, len(evidence))
 
 
 def _ends(piece: np.ndarray, order: Ints, count: Ints) -> Ints:
@@ -78,7 +98,7 @@ def _ends(piece: np.ndarray, order: Ints, count: Ints) -> Ints:
 
 def p_gb(evidence: Evidence, found: Runs) -> Estimate:
     """Loss probability of a segment sent next after one that arrived, from what `runs` found."""
-    share = _share(found.runs, found.sent - found.lost, found.lost > 0)
+    share = _share(found.runs, found.sent - found.lost, found.lost > 0, found.alone)
     fewer, more = count_range(evidence)
     wide = share.widened(fewer, more)
     return Estimate(wide.value, wide.low, np.minimum(wide.high, 1.0), found.runs.astype(np.int64))
@@ -97,9 +117,11 @@ def loss_run(found: Runs) -> Estimate:
         return Estimate(1 / share.value, 1 / share.high, high, found.runs.astype(np.int64))
 
 
-def _share(hits: Floats, trials: Floats, known: np.ndarray) -> Estimate:
+def _share(hits: Floats, trials: Floats, known: np.ndarray, alone: Floats | None = None) -> Estimate:
+    """Hits over trials; the interval is that of as many independent hits as `alone` says, of the same share."""
     hits = np.minimum(hits, trials)
-    low, high = binomial_interval(hits, trials)
+    part = np.ones(len(hits)) if alone is None else np.where(hits > 0, np.minimum(alone / np.maximum(hits, 1), 1), 1)
+    low, high = binomial_interval(part * hits, part * trials)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.where(known, hits / trials, np.nan)
     known = np.isfinite(value)

@@ -26,10 +26,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from tcpfit.parameters.evidence import Evidence, Rows
+from tcpfit.parameters.evidence import Evidence, Rows, once
 from tcpfit.parameters.intervals import Estimate, Floats, count_factors, nothing, renewal_count
 
 
+@once
 def p(evidence: Evidence) -> Estimate:
     """Loss events per segment sent, of every flow."""
     events = evidence.of("loss_event")
@@ -97,7 +98,7 @@ def _rate(evidence: Evidence, count: Floats, events: Rows, sizes: Floats) -> Est
     sent, flows = evidence.column("sent_segments"), len(evidence)
     n = np.bincount(events.owner, minlength=flows)
     n = np.where((n == 0) & (count > 0), count, n)
-    cycles, dead = _cycles(evidence, events)
+    cycles, dead = cycles_of(evidence, events)
     known = renewal_count(sizes, cycles, dead, events.owner, flows)
     known = np.where(known > 0, known, count)
     doubtful = 2.0 * capture_loss(evidence)
@@ -118,7 +119,7 @@ def _rate(evidence: Evidence, count: Floats, events: Rows, sizes: Floats) -> Est
     )
 
 
-def _cycles(evidence: Evidence, events: Rows) -> tuple[Floats, Floats]:
+def cycles_of(evidence: Evidence, events: Rows) -> tuple[Floats, Floats]:
     """Segments sent from the end of the dead time of the event before to the end of an event's own, and that dead time.
 
     An event stands where its first byte stands in the stream, a resend that was lost where the original stood. After it
