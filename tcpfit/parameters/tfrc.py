@@ -9,8 +9,9 @@ decides).
 **Domain**: at least two loss events. The mean of an inverse lies above the inverse of the mean: where intervals vary as
 chance has it `p_tfrc` exceeds the flow's `p` by 8 % in long flows, by 10 % in those of 30 loss events and 14 % in those
 of 10, which have few intervals behind them at first; and by more where the rate changes.
-**Interval**: relatively that of a Poisson count of n, the closed loss intervals: neighbouring values of the smoothed
-rate share seven of eight intervals, so resampling them would feign precision.
+**Interval**: relatively that of a Poisson count of n, the closed loss intervals, or that of `p` where it is wider, as
+of a loss rate that changes: neighbouring values of the smoothed rate share seven of eight intervals, so resampling them
+would feign precision.
 **Validation**: tests/parameters/test_event_rules.py (hand-computed; against the RFC's rule segment by segment).
 **Reference**: Floyd, Handley, Padhye, Widmer (2008), RFC 5348.
 """
@@ -20,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcpfit import arguments
+from tcpfit.parameters import loss_rate
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Estimate, Floats, count_factors, numbers, summed
 from tcpfit.parameters.loss_rate import count_range
@@ -47,9 +49,11 @@ def p_tfrc(evidence: Evidence) -> Estimate:
     n = np.bincount(events.owner[segments > 0], minlength=len(evidence)).astype(np.int64)
     value = np.divide(total, length, out=np.full(len(evidence), np.nan), where=length > 0)
     low, high = count_factors(n.astype(np.float64))
-    estimate = Estimate(value, value * low, value * high, n)
-    wide = estimate.widened(*count_range(evidence))
-    return Estimate(value, wide.low, np.minimum(wide.high, 1.0), n)
+    fewer, more = count_range(evidence)
+    rate = loss_rate.p(evidence)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = np.fmin(low * fewer, rate.low / rate.value), np.fmax(high * more, rate.high / rate.value)
+    return Estimate(value, value * low, np.fmax(value, np.minimum(value * high, 1.0)), n)
 
 
 def interval_rates(evidence: Evidence) -> tuple[Floats, Floats]:
