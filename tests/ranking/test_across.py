@@ -17,6 +17,7 @@ from tcpfit.ranking.across import (
     CONSTANTS,
     RESIDUALS,
     constants,
+    models,
     pooled,
     pooled_mean,
     rank,
@@ -130,8 +131,22 @@ def test_intervals_of_constants_cover():
     assert inside >= 34
 
 
-def test_two_flows_give_no_constants():
-    assert 0 == constants(made(2)).height
+def test_four_flows_give_no_constants():
+    """Of 400 sets of three 95 % intervals held c, c and k in 73, 67 and 68 %; of five in 94 or 95 %."""
+    assert [0, 6] == [constants(made(flows)).height for flows in (4, 12)]
+
+
+@pytest.mark.parametrize("flows", [3, 5, 8])
+def test_the_interval_of_the_mean_of_few_flows_holds_it(flows):
+    """Residuals that vary by 0.2 between flows; with the normal law around a mean of few 76, 82 and 86 % held it."""
+    random, held = np.random.default_rng(flows), 0
+    for _ in range(200):
+        table = made(flows).filter(pl.col("model") == "mathis")
+        doubt = random.choice([0.01, 0.03, 0.1, 0.2], flows)
+        ratio = 0.1 + random.normal(0.0, np.sqrt(doubt**2 + 0.2**2))
+        row = models(table.with_columns(log_ratio=ratio, log_ratio_se=doubt)).row(0, named=True)
+        held += row["low"] <= 0.1 <= row["high"]
+    assert held >= 178
 
 
 def test_the_tree_finds_a_rule_and_says_what_it_is_worth():
