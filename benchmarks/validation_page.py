@@ -173,11 +173,12 @@ simulated: `p_tfrc`, runs of losses and the reordering parameters; [Coverage](co
 {_chance(flows)}) would put {by_chance[0]:.0f} and {by_chance[1]:.0f} there; the cells' standard deviation is
 {100 * spread:.1f}. Least: {least}.
 
-Two are known not to keep what they promise. Where a flow has only a few timeouts, or none, `p_to` cannot tell that they
-come in pairs, the first loss of a recovery that fails and the lost resend (bohacek-sack at 1 %: 3.5 of 140 events).
-And `b`: in the models' flows every window grows alike and no chance touches it, so its row is of flows in which a
-window grows by a segment with probability 1/b a round. Where it happens to grow slowly losses come later, so such
-stretches are longer and weigh more: b is 4 % too high there."""
+One is known not to keep what it promises. Where a flow has only a few timeouts, or none, `p_to` cannot tell that they
+come in pairs, the first loss of a recovery that fails and the lost resend (bohacek-sack at 1 %: 3.5 of 140 events). Of
+`b` no chance touches the models' flows, in which every window grows alike: its row is of flows in which a window grows
+by a segment with probability 1/b a round. Where mathis' one loss in 333 segments comes like a clock, windows repeat
+(29, 29, 28 and 30 segments, or another such cycle), and a flow's `w` is that of its own cycle, which differs from the
+mean of all flows by a thousandth: no interval of a flow can know of that."""
 
 
 def _beyond(gap: float, flows: float) -> float:

@@ -7,11 +7,12 @@ whatever the receiver does: b is measured, not assumed.
 **Estimate**: stretches of at least 4 consecutive rounds, after the flow's first loss, in phase open, without loss,
 resending, idle time or window limit, in congestion avoidance (the flight is at least half of that when the last
 recovery or timeout began, so that slow start after a timeout is left out). Each stretch has a least-squares slope of
-flight on round; b is the inverse of their median weighted by the stretch's sum of squares. A stretch steeper than 1.5
-segments a round is no congestion avoidance (slow start, a window restored after a spurious loss). Null with fewer than
-3 stretches, fewer than 15 rounds or a slope that is not positive.
+flight on round; b is the inverse of their median, in which a stretch counts by the rounds that it grew. A window that
+happens to grow slowly is hit later: counted by more than its time, as the least-squares weights would, its stretch
+makes b too large. A stretch steeper than 1.5 segments a round is no congestion avoidance (slow start, a window restored
+after a spurious loss). Null with fewer than 3 stretches, fewer than 15 rounds or a slope that is not positive.
 **Interval**: of the weighted median (Woodruff 1952): its ends are the slopes below which as much of the weight lies as
-chance may make of a half. Fewer than six have no such ends: then Student's of the pooled slope, around the median.
+chance may make of a half. Fewer than six have no such ends: then Student's of the mean slope, around the median.
 **Departures**: a CUBIC window's growth gives a number here too; it is not a b of any model (see `growth.py`).
 **Validation**: tests/parameters/test_windows.py.
 **Reference**: Woodruff (1952), doi:10.1080/01621459.1952.10483443 (medians of weighted observations).
@@ -56,16 +57,16 @@ def slope(evidence: Evidence) -> Estimate:
     if stretches.is_empty():
         return nothing(len(evidence))
     owner: Ints = stretches["owner"].to_numpy().astype(np.int64)
-    top, bottom = stretches["top"].to_numpy(), stretches["bottom"].to_numpy()
-    pooled = ratio(top, bottom, owner, len(evidence))
+    slope_of, lasted = stretches["slope"].to_numpy(), stretches["rounds"].to_numpy().astype(np.float64)
+    grew = lasted - 1.0
+    pooled = ratio(slope_of * grew, grew, owner, len(evidence))
     flows, half = len(evidence), np.full(len(evidence), 0.5)
-    middle = _weighted_quantile(top / bottom, bottom, owner, half)
+    middle = _weighted_quantile(slope_of, grew, owner, half)
     with np.errstate(divide="ignore", invalid="ignore"):
-        doubt = 0.5 * np.sqrt(summed(bottom**2, owner, flows)) / summed(bottom, owner, flows)
+        doubt = 0.5 * np.sqrt(summed(grew**2, owner, flows)) / summed(grew, owner, flows)
         doubt *= special.stdtrit(pooled.n - 1.0, 0.975)
-    low, high = (_weighted_quantile(top / bottom, bottom, owner, half + side * doubt) for side in (-1.0, 1.0))
-    rounds = np.bincount(owner, stretches["rounds"].to_numpy().astype(np.float64), len(evidence))
-    enough = (pooled.n >= STRETCHES) & (rounds >= ROUNDS)
+    low, high = (_weighted_quantile(slope_of, grew, owner, half + side * doubt) for side in (-1.0, 1.0))
+    enough = (pooled.n >= STRETCHES) & (summed(lasted, owner, flows) >= ROUNDS)
     shift = middle - pooled.value
     few = pooled.n < ORDERED
     low, high = np.where(few, pooled.low + shift, low), np.where(few, pooled.high + shift, high)
@@ -98,7 +99,7 @@ def last_reaction(evidence: Evidence) -> Floats:
 
 
 def slopes(evidence: Evidence) -> pl.DataFrame:
-    """The stretches: owner, rounds, and the sums whose quotient `top` / `bottom` is the slope in segments per round."""
+    """The stretches: owner, rounds, and the slope in segments per round."""
     rounds = evidence.rounds
     run = run_numbers(rounds.owner, avoidance(evidence))
     table = pl.DataFrame({"run": run, "owner": rounds.owner, "flight": rounds.floats("flight")})
@@ -111,10 +112,9 @@ def slopes(evidence: Evidence) -> pl.DataFrame:
         .agg(
             pl.col("owner").first(),
             pl.len().alias("rounds"),
-            (x * pl.col("flight")).sum().alias("top"),
-            (x * x).sum().alias("bottom"),
+            ((x * pl.col("flight")).sum() / (x * x).sum()).alias("slope"),
         )
-        .filter((pl.col("rounds") >= STRETCH) & (pl.col("top") <= STEEPEST * pl.col("bottom")))
+        .filter((pl.col("rounds") >= STRETCH) & (pl.col("slope") <= STEEPEST))
     )
 
 
