@@ -16,7 +16,7 @@ short flows, and known only once the time to be predicted is over. `start` tells
 paper     the papers' defaults: a window of 1 segment, b = 2, a delayed ACK of 0.1 s;
 measured  of the host that sends: the median first window of transfers that needed more than one round (RFC 6928: 10),
           growth from the first round to the second of those without loss (b = 1 where the window doubles), the wait for
-          the ACK of single segments; in whole round trips (`whole_rounds`).
+          the ACK of single segments in other transfers; in whole round trips (`whole_rounds`).
 drawn     (hysteresis only, an extension) the measured start, and the positions of the losses drawn, not their mean.
 
 A model takes of these what it has a parameter for: Sikdar's models have their slow start built in.
@@ -45,7 +45,8 @@ from tcpfit import arguments
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.models import Model, catalogue
 from tcpfit.models.hysteresis import Hysteresis
-from tcpfit.parameters.intervals import Floats
+from tcpfit.parameters.evidence import floats
+from tcpfit.parameters.intervals import Floats, Ints
 from tcpfit.ranking.table import STATE, TEXTS
 from tcpfit.ranking.variants import named_models
 from tcpfit.ranking.verdict import NEAR
@@ -248,11 +249,31 @@ def _with_hosts(table: pl.DataFrame) -> pl.DataFrame:
     # where no transfer needs a second round the window is at least the largest seen, and more makes no difference
     window = pl.coalesce(full.median().over(host), pl.col("flight_0").max().over(host))
     rise = growth.median().over(host).fill_null(2.0)
-    return table.with_columns(
+    found = table.with_columns(
         w_1=pl.max_horizontal(window, 1.0),
         b=1 / (pl.max_horizontal(rise, 1.01) - 1),
-        delayed_ack=pl.max_horizontal(wait.median().over(host).fill_null(0.0), 0.0),
+        delayed_ack=wait.median().over(host),
+        wait=wait,
+        host=pl.struct(host).rank("dense"),
     )
+    # a transfer's own wait is part of the time that is to be predicted
+    own, hosts = floats(found["wait"]), found["host"].to_numpy().astype(np.int64)
+    waits, lone = np.array(floats(found["delayed_ack"])), np.isfinite(own)
+    waits[lone] = _of_others(own[lone], hosts[lone])
+    return found.drop("wait", "host").with_columns(delayed_ack=np.fmax(waits, 0.0))
+
+
+def _of_others(values: Floats, owner: Ints) -> Floats:
+    """Of every value the median of the others of its owner, NaN where there is none."""
+    order, count = np.lexsort((values, owner)), np.bincount(owner)
+    first, place = np.cumsum(count) - count, np.empty(len(values), np.int64)
+    place[order] = np.arange(len(values)) - first[owner[order]]
+    by_size, left = values[order], count[owner] - 1
+
+    def at(rank: Ints) -> Floats:
+        return np.asarray(by_size[first[owner] + np.minimum(rank + (place <= rank), left)])
+
+    return np.where(left > 0, (at((left - 1) // 2) + at(left // 2)) / 2, np.nan)
 
 
 def predicted(

@@ -71,6 +71,28 @@ def test_the_start_is_measured(web):
     assert web["delayed_ack"].max() < 0.002
 
 
+def test_the_wait_of_a_transfer_does_not_predict_its_own_time():
+    """Three lone segments of one host that waited 10, 30 and 50 ms, a fourth of another that waited 40, and a longer
+    transfer: the median of the others; the whole one where the transfer's own time has no part in it."""
+    waits = [0.01, 0.03, 0.05, 0.04, 0.0]
+    table = pl.DataFrame(
+        {
+            "capture": [0] * 5,
+            "flow": range(5),
+            "src": ["a", "a", "a", "b", "a"],
+            "segments": [1.0, 1.0, 1.0, 1.0, 30.0],
+            "losses": [0.0] * 5,
+            "rtt": [0.1] * 5,
+            "time_s": [0.1 + wait for wait in waits],
+            **{f"{name}_{k}": [value] * 5 for k in (0, 1) for name, value in (("lost", False), ("resent", False))},
+            "flight_0": [1.0, 1.0, 1.0, 1.0, 10.0],
+            "flight_1": [None, None, None, None, 20.0],
+        }
+    )
+    found = short._with_hosts(table).sort("flow")["delayed_ack"].to_list()
+    assert [0.04, 0.03, 0.02, 0.0, 0.03] == pytest.approx(found)
+
+
 def test_one_transfer_a_connection(web):
     """200 connections; their requests of 200 bytes are no transfers."""
     assert 200 == web.height
