@@ -13,14 +13,16 @@ rules that holds gives the cause:
 4. *application-limited*: nothing was outstanding, and the round before such a pause, which left the window unfilled;
    and five rounds in a row and more, each sent after the other end's data, when all before was acknowledged.
 5. *bottleneck-limited*: the rate was the path's, that is, within a tenth of the flow's highest sustained one, and most
-   rounds at that rate had a round trip at least a quarter above the least: a queue grows while the rate does not. Or
-   the same rate came again and again while the flight grew, or more was asked for in vain: the queue may be short.
+   rounds at that rate had a round trip at least a quarter above the least: a queue grows while the rate does not. But
+   not where the flight follows that round trip down as well as up, as a clock's does beside a queue of others. Or the
+   same rate came again and again while the flight grew, or more was asked for in vain: the queue may be short.
 6. *receiver-window-limited*: the advertised window had no room for another segment.
 7. Below every limit the window is what the last reaction left of it: *loss-limited*, *timeout-limited*,
    *reordering-limited* or *bottleneck-limited* until a limit is reached again, or it is not the window that holds
    the flow: the flight is what it was before in fewer round trips than a window takes to grow so, or does not grow;
-   the round begins by the sender's own clock; or its segments are small, which a window that holds them fills. Losses
-   leave nothing to a flow that is as fast after them as before (`heed`): BBR, or one that something slower holds.
+   the round begins by the sender's own clock; its segments are small, which a window that holds them fills; or the
+   data keep to a straight line though the flight falls without a loss. Losses leave nothing to a flow that is as fast
+   after them as before (`heed`): BBR, or one that something slower holds.
 8. Before any reaction: *slow-start-limited* while the flight reaches new maxima, *send-buffer-limited* in a flight that
    does not grow for 30 rounds though the sender sends when ACKs let it, *unknown* otherwise, and where half of the
    rounds and more, seen at the sender, begin without an ACK: by the application's clock, or a pacer's.
@@ -224,6 +226,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches, heedless: Flags) ->
     lasted = course.until - course.start
     full_share = course.full_ns / np.maximum(lasted, 1)
     flight = np.nan_to_num(course.flight)
+    in_line = course.in_line
     so_far = pl.DataFrame({"owner": course.owner, "flight": flight})
     of_flow = pl.col("flight").shift(1, fill_value=0.0)
     before, top = (
@@ -236,7 +239,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches, heedless: Flags) ->
     unfilled = short & (course.flow_full_size < FILLED)[course.owner]
     growing = (flight > top) | (flight >= GROWTH * before)
     growing |= course.flow_count[course.owner] - course.position <= 1
-    growing &= ~(heedless[course.owner] & course.lost_before)
+    growing &= ~(heedless[course.owner] & course.lost_before) & ~in_line
     after = _aftermath(covers, heedless)
     memory = _memories(course, axis, covers, after.tolist(), (full_share >= 0.5) & course.open & (course.resent == 0))
     remembered = memory >= 0
@@ -251,7 +254,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches, heedless: Flags) ->
                 course.turns & (full_share < 0.5) & ~waiting,
                 course.small_waits & (full_share < 0.5) & ~waiting,
                 course.pauses & (full_share < 0.5) & ~waiting,
-                remembered & ~course.flat & ~course.unprompted & ~unfilled,
+                remembered & ~course.flat & ~course.unprompted & ~unfilled & ~in_line,
                 course.flat,
                 short & (flight <= top),
                 (course.flow_count[course.owner] == 1) & (course.resent == 0),

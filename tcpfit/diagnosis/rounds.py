@@ -64,10 +64,21 @@ OFTEN_SAME = 0.3
 SPREAD, SPREAD_SEGMENTS = 0.15, 3.0
 """Of the flight at that rate, and in segments: what outgrows the rate so far waits in a queue."""
 
-RISES, FALLS = 1 / 3, 0.1
+RISES, FALLS = 1 / 3, 0.05
 """Of the steps from a round at that rate to the next: a window that grows does so in a third at least, and hardly ever
 falls. A clock's flight falls as often as it rises, with the path's jitter. Of flows at their path's rate it rose in
 0.48 of the steps or more and fell in 0.04 at most, of clocks in 0.15 to 0.47 and fell as often."""
+
+SELDOM, PROBING = 0.03, 0.25
+"""Of the steps from a calm round to the next: a window that only losses reduce falls in fewer than the first, under
+BBR, which drains what each of its probes put into the queue, in more than the second. Of flows that filled a queue
+alone or together the flight fell in 0.01 of them at most, or under BBR in 0.27 and more; of applications that write by
+a clock beside such a flow in 0.04 to 0.17."""
+
+IN_LINE = 0.5
+"""Of what a round carries: data that a clock sends are no further from a straight line (standard deviation). Of
+applications, also over paths with jitter or beside a queue of others, 0.05 to 0.5; of flows that losses held, 0.6 and
+more, but for those behind a policer, whose flight only losses reduce."""
 
 TOLD_ROUNDS = 20
 """Calm rounds from which the rate of a flow says something."""
@@ -300,7 +311,7 @@ class Rounds:
 
         Not where half of the rounds begin later than the ACK before lets them: that rate is a clock's, a pacer's or an
         application's, and a path that delays some segments makes its round trips long. A pacer at its path's rate asks
-        for more (`_pressed`). Nor where the round trips scatter: what delays them is no queue.
+        for more (`_pressed`). Nor where the round trips scatter: what delays them is no queue; nor where it is others'.
         """
         active = np.maximum((self.until - self.start) / 1e9 - self.idle, 1e-9)
         rate, told, least = self._rate, self._told, self.flow_least_s[self.owner]
@@ -321,9 +332,61 @@ class Rounds:
         fast = told & (rate >= SUSTAINED * capacity[self.owner])
         of_flow = self._count(fast)
         path = (of_flow >= PLATEAU) & (self._count(fast & inflated) >= MOST * of_flow)
-        path &= (self.flow_unprompted < OWN_CLOCK) & ~self._scattered
+        path &= (self.flow_unprompted < OWN_CLOCK) & ~self._scattered & ~self._follows
         standing: Flags = fast & path[self.owner]
         return standing
+
+    @property
+    def _follows(self) -> Flags:
+        """Flows whose flight follows the round trip, up and down without a loss, while their data keep to a straight
+        line: a clock's, beside a queue of others. BBR's falls after each of its probes, in more rounds."""
+        follows = np.zeros(len(self.flow_count), np.bool_)
+        for flow in np.flatnonzero(self._in_line & (self._flow_falls <= PROBING)):
+            rows = slice(self.flow_begin[flow], self.flow_begin[flow] + self.flow_count[flow])
+            flight = self.flight[rows][self._undisturbed[rows]]
+            low, usual, high = np.quantile(flight, (0.05, 0.5, 0.95))
+            follows[flow] = high - low >= max(SPREAD * usual, SPREAD_SEGMENTS)
+        return follows
+
+    @cached_property
+    def _undisturbed(self) -> Flags:
+        """Calm rounds without a pause whose flight is known."""
+        undisturbed: Flags = self.calm & (self.idle == 0) & np.isfinite(self.flight)
+        return undisturbed
+
+    @cached_property
+    def _flow_falls(self) -> Floats:
+        """Share of the steps from one such round to the next in which the flight falls; NaN where there are too few."""
+        number = len(self.flow_count)
+        calm = self._undisturbed
+        step = np.flatnonzero(calm[:-1] & calm[1:] & (self.owner[1:] == self.owner[:-1]))
+        falls = self.flight[step + 1] < self.flight[step]
+        steps = np.bincount(self.owner[step], minlength=number)
+        fell = np.bincount(self.owner[step[falls]], minlength=number)
+        return np.where(steps >= TOLD_ROUNDS, fell / np.maximum(steps, 1), np.nan)
+
+    @cached_property
+    def in_line(self) -> Flags:
+        """Rounds of flows that no window holds: their data keep to a straight line, but for how they begin, and the
+        flight falls without losses. Where the path is full the line is the path's."""
+        in_line: Flags = (self._in_line & (self._count(self.queued) == 0))[self.owner]
+        return in_line
+
+    @cached_property
+    def _in_line(self) -> Flags:
+        """Flows of that kind, whatever the path."""
+        in_line = np.zeros(len(self.flow_count), np.bool_)
+        with np.errstate(invalid="ignore"):
+            falls = self._flow_falls >= SELDOM
+        for flow in np.flatnonzero(falls):
+            rows = slice(self.flow_begin[flow], self.flow_begin[flow] + self.flow_count[flow])
+            acked, time = self.acked[rows], (self.until[rows] - self.start[rows][0]) / 1e9
+            begun = slice(len(acked) // 10, -1)
+            moved, time = np.cumsum(acked)[begun], time[begun]
+            if time[-1] > time[0]:
+                off = moved - np.polyval(np.polyfit(time, moved, 1), time)
+                in_line[flow] = off.std() <= IN_LINE * np.median(acked)
+        return in_line
 
     @property
     def _scattered(self) -> Flags:

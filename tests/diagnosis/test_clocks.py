@@ -29,11 +29,20 @@ class Talk:
     """A sender and a receiver, `rtt_s` apart; some segments are lost once. What passes either end is kept.
 
     On the way to the receiver a segment takes `each_s` of a link that they pass one after the other, and up to
-    `late_s` more, by chance, on a way that later ones may be faster on.
+    `late_s` more, by chance, on a way that later ones may be faster on. Others fill a queue there that takes
+    `others_s` when it is full, and lose something then.
     """
 
-    def __init__(self, rtt_s: float, lost: set[int], size: int = MSS, each_s: float = 0.0, late_s: float = 0.0) -> None:
-        self.late_s = late_s
+    def __init__(
+        self,
+        rtt_s: float,
+        lost: set[int],
+        size: int = MSS,
+        each_s: float = 0.0,
+        late_s: float = 0.0,
+        others_s: float = 0.0,
+    ) -> None:
+        self.late_s, self.others_s = late_s, others_s
         self.way_s, self.lost, self.size = rtt_s / 2, set(lost), size
         self.each_s, self.free_s = each_s, 0.0
         self.at: dict[str, list[Packet]] = {"sender": [], "receiver": []}
@@ -63,7 +72,7 @@ class Talk:
         if not (what == "data" and size and number in self.lost):
             if what == "data" and size:
                 self.free_s = max(self.free_s, time_s) + self.each_s
-                time_s = self.free_s + self._late(number)
+                time_s = self.free_s + self._late(number) + self._others(time_s)
             later = captures.START_NS + round((time_s + self.way_s) * 1e9)
             self.at[there].append(Packet(later, data, len(data)))
 
@@ -72,10 +81,16 @@ class Talk:
         if number in self.lost:
             self.lost.discard(number)
         else:
-            self._after(max(self.free_s, time_s) + self._late(number) + self.way_s, "arrives", number)
+            late_s = self._late(number) + self._others(time_s)
+            self._after(max(self.free_s, time_s) + late_s + self.way_s, "arrives", number)
 
     def _late(self, number: int) -> float:
         return random.Random(number).uniform(0.0, self.late_s)
+
+    def _others(self, time_s: float) -> float:
+        """Full after 2.7 s, and from 0.6 to 1 in turn."""
+        since_s = time_s % 3.0
+        return self.others_s * (0.6 + 0.4 * (since_s / 2.7 if since_s < 2.7 else (3.0 - since_s) / 0.3))
 
     def _after(self, time_s: float, what: str, number: int) -> None:
         self.order += 1
@@ -197,6 +212,28 @@ def test_round_trips_that_are_long_by_chance_are_no_queue(tmp_path, clock, end):
     talk.run(12.0, clock)
     _, shares = talk.diagnosed(tmp_path, end)
     assert shares.get("bottleneck-limited", 0.0) == 0.0
+
+
+@pytest.mark.parametrize(("late_s", "lost"), [(0.03, {100, 101, 102}), (0.05, {60})], ids=str)
+def test_a_flight_that_goes_up_and_down_with_the_round_trip_is_held_by_no_loss_of_long_ago(tmp_path, late_s, lost):
+    """The path delays each segment by chance, so the flight is not one value; the data keep to a straight line."""
+    talk = Talk(0.04, lost, late_s=late_s)
+    talk.run(14.0, (1, 0.01))
+    primary, shares = talk.diagnosed(tmp_path, "receiver")
+    assert primary in ("unknown", "application-limited")
+    assert shares.get("loss-limited", 0.0) + shares.get("reordering-limited", 0.0) < 0.05
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+@pytest.mark.parametrize("lost", [set(), {400, 1100}], ids=["nothing lost", "two lost"])
+@pytest.mark.parametrize("clock", [(1, 0.005), (2, 0.012), (1, 0.003)], ids=str)
+def test_a_clock_beside_a_queue_of_others_is_held_by_neither_that_nor_its_losses(tmp_path, clock, lost, end):
+    """The round trip is long and the rate is steady, but the flight follows the round trip, down as well as up."""
+    talk = Talk(0.04, lost, others_s=0.05)
+    talk.run(15.0, clock)
+    primary, shares = talk.diagnosed(tmp_path, end)
+    assert primary in ("unknown", "application-limited")
+    assert shares.get("bottleneck-limited", 0.0) + shares.get("loss-limited", 0.0) < 0.05
 
 
 PROBES = (1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0)
