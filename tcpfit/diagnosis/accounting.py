@@ -24,8 +24,8 @@ rules that holds gives the cause:
    data keep to a straight line though the flight falls without a loss. Losses leave nothing to a flow that is as fast
    after them as before (`heed`): BBR, or one that something slower holds.
 8. Before any reaction: *slow-start-limited* while the flight reaches new maxima, *send-buffer-limited* in a flight that
-   does not grow for 30 rounds though the sender sends when ACKs let it, *unknown* otherwise, and where half of the
-   rounds and more, seen at the sender, begin without an ACK: by the application's clock, or a pacer's.
+   does not grow for 30 rounds though the sender sends all of it in each when ACKs let it, *unknown* otherwise, and
+   where half of the rounds and more, seen at the sender, begin without an ACK: by an application's clock, or a pacer's.
 
 **Departures**: T-RAT (Zhang et al. 2002) gives a limit to a whole flow and RCA (Siekkinen et al.) to its bulk periods;
 here a round may be shared by two causes, with the window's part of it as long as the window was full.

@@ -116,11 +116,18 @@ class Talk:
             self._after(time_s + HOST_S + self.way_s, "acknowledged", self.next if not above else -1 - self.next)
 
     def run(
-        self, until_s: float, clock: tuple[int, float] | None, window: int = 0, gains: tuple[float, ...] = (1.0,)
+        self,
+        until_s: float,
+        clock: tuple[int, float] | None,
+        window: int = 0,
+        gains: tuple[float, ...] = (1.0,),
+        nagle: bool = False,
     ) -> None:
         """`clock`: so many segments every so often, and by the gains of one round trip each in turn more often;
-        otherwise `window` segments are kept outstanding."""
+        otherwise `window` segments are kept outstanding. With `nagle` what is left of each write, taken to be a segment
+        like the others, waits for the ACK of the one that waited before."""
         sent = resent = acked = duplicates = 0
+        rest = -1  # the last segment that had waited
         start_s = 0.06 + 2 * self.way_s
         due_s = start_s if clock else float("inf")
         if not clock:
@@ -150,6 +157,10 @@ class Talk:
             if number < 0 and duplicates == 3 and resent <= acked:
                 resent = acked + 1
                 self.send(time_s + HOST_S, acked)
+            if clock and nagle and acked > rest:
+                rest = sent
+                self.send(time_s + HOST_S, sent)
+                sent += 1
             while not clock and sent - acked < window:
                 self.send(time_s + HOST_S, sent)
                 sent += 1
@@ -202,6 +213,16 @@ def test_a_buffer_that_acks_let_go_is_one_at_both_ends(tmp_path, end):
     talk.run(10.0, None, window=20)
     primary, shares = talk.diagnosed(tmp_path, end)
     assert (primary, True) == ("send-buffer-limited", shares["send-buffer-limited"] > 0.9)
+
+
+@pytest.mark.parametrize("end", ["sender", "receiver"])
+@pytest.mark.parametrize(("rtt_s", "clock"), [(0.0403, (4, 0.02)), (0.0805, (6, 0.04)), (0.062, (5, 0.02))], ids=str)
+def test_what_acks_let_go_now_and_then_is_no_buffer(tmp_path, rtt_s, clock, end):
+    """What is left of each write goes with an ACK, so that rounds begin with ACKs; most of the data do not."""
+    talk = Talk(rtt_s, set())
+    talk.run(11.0, clock, nagle=True)
+    _, shares = talk.diagnosed(tmp_path, end)
+    assert shares.get("send-buffer-limited", 0.0) == 0.0
 
 
 @pytest.mark.parametrize("end", ["sender", "receiver"])
