@@ -13,7 +13,7 @@ import pytest
 from captures import ACK, PSH, SYN, Packet, tcp
 
 import tcpfit
-from tcpfit.diagnosis import diagnose
+from tcpfit.diagnosis import diagnose, findings
 
 MSS = 1448
 SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
@@ -278,3 +278,13 @@ def test_a_pacer_that_gets_what_it_asks_for_is_not(tmp_path, lost):
     talk.run(6.0, (1, 0.001), gains=PROBES)
     _, shares = talk.diagnosed(tmp_path, "sender")
     assert shares.get("bottleneck-limited", 0.0) == 0.0
+
+
+def test_acks_that_end_recoveries_are_no_thin_ones(tmp_path):
+    """A pacer that loses a segment in twenty: an ACK covers much where it fills a hole, and hardly one comes else."""
+    draw = random.Random(7)
+    talk = Talk(0.03, {number for number in range(200, 9000) if draw.random() < 0.05}, each_s=0.00057)
+    talk.run(8.0, (1, 0.0006))
+    talk.diagnosed(tmp_path, "receiver")
+    analysis = tcpfit.analyze(tmp_path / "receiver.pcap", segments=True)
+    assert [] == [found.name for found in findings.find(analysis, 0)]

@@ -1,13 +1,13 @@
 """ACK thinning: far fewer ACKs than one for every second segment, so data leaves in bursts.
 
 **Claim**: how many segments an ACK covers, and who withholds the others: the path, or the receiver.
-**Rule**: over rounds without loss recovery that sent eight segments or more, an ACK covers four segments or more on
-average (RFC 9293, 3.8.6.3 asks for one for every second full segment), over a hundred segments at least, and either
-of: (1) the path drops them: the receiver's identifications count one for every one to two and a half segments
-acknowledged (median), so it sent the usual ACKs, half of them at least are missing, and those that come are a fixed
-stride apart (the strides vary by less than 0.6 of what random loss of as many would give); (2) seen next to the
-receiver, the data that an ACK covers comes over 1 ms or more (median), one segment at a time: a receiver that gets a
-batch at once acknowledges it at once, and that is no thinning. Nor is what a receiver does whose buffer is full:
+**Rule**: over rounds without a loss or a resend, after one without, that sent eight segments or more, an ACK covers
+four segments or more on average (RFC 9293, 3.8.6.3 asks for one for every second full segment), over a hundred segments
+at least, and either of: (1) the path drops them: the receiver's identifications count one for every one to two and a
+half segments acknowledged (median), so it sent the usual ACKs, half of them at least are missing, and those that come
+are a fixed stride apart (the strides vary by less than 0.6 of what random loss of as many would give); (2) seen next to
+the receiver, the data that an ACK covers comes over 1 ms or more (median), one segment at a time: a receiver that gets
+a batch at once acknowledges it at once, and that is no thinning. Nor is what a receiver does whose buffer is full:
 silence where the window closed.
 **Evidence**: the receiver's ACKs. (1) shows behind the device only, at the sender as a rule, and not for IPv6, which
 has no identification; at the sender a receiver that withholds ACKs and a batch look alike: silence.
@@ -33,11 +33,10 @@ REGULAR, MISSING, SPREAD_S = 0.6, 0.5, 0.001
 
 def find(view: View) -> Finding | None:
     smss = view["smss_bytes"]
+    # the ACK that ends a recovery covers what came long before
+    calm = (pl.col("phase") == "open") & (pl.col("lost_segments") == 0) & (pl.col("resent_segments") == 0)
     rounds = view.rounds.filter(
-        (pl.col("phase") == "open")
-        & (pl.col("lost_segments") == 0)
-        & (pl.col("sent_segments") >= ROUND)
-        & (pl.col("acks") > 0)
+        calm & calm.shift(1, fill_value=True) & (pl.col("sent_segments") >= ROUND) & (pl.col("acks") > 0)
     )
     segments = float(rounds["acked_bytes"].sum()) / smss if smss else 0.0
     if segments < SEGMENTS:
