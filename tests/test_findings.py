@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import captures
 import numpy as np
+import polars as pl
 import pytest
 from test_scenarios import TRACES, Reader
 
@@ -96,6 +98,25 @@ def test_bucket_separates_its_own_losses_and_no_random_ones(seed):
         taken = np.concatenate(([0.0], np.cumsum(np.where(which, 0.0, size))[:-1]))
         score, *_ = token_bucket._separate(time - time[0], size, taken, which, 1e6)
         assert low <= score <= high
+
+
+def test_packets_behind_a_hole_do_not_tell_the_delay():
+    """BBR goes on through its losses: what precedes the next one waits for the last one's resend."""
+    number = np.arange(200)
+    lost = (number % 40 == 10) | (number % 40 == 20)
+    data = pl.DataFrame({"time_ns": number * 1_000_000, "right": (number + 1) * 1000})
+    # a round trip of 20 ms; what is above a hole is acknowledged with its resend, 45 ms after the loss
+    arrives = number * 1_000_000 + 20_000_000
+    holes = [k * 1_000_000 + 65_000_000 for k in np.flatnonzero(lost)]
+    acked = np.array(
+        [
+            max([own, *(h for k, h in zip(np.flatnonzero(lost), holes, strict=True) if k <= n)])
+            for n, own in zip(number, arrives, strict=True)
+        ]
+    )
+    received = pl.DataFrame({"time_ns": acked, "edge": (number + 1) * 1000})
+    rise = token_bucket._rise(SimpleNamespace(received=received), data, lost, lost)
+    assert 0.0 == pytest.approx(rise, abs=1e-3)
 
 
 def test_clock_of_handoffs():

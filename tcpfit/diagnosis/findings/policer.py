@@ -4,7 +4,7 @@
 **Rule**: one token bucket separates the lost transmissions from those that passed (`token_bucket`: it must be right
 about 85 % of the losses, and the shares of right losses and of right passed packets must add to 1.8), and the packets
 just before the losses were not delayed: by a fifth at most of what a queue of that size would add, where that is 10
-ms at least.
+ms at least. Those sent while an earlier loss was open do not count: its hole holds up their ACKs.
 **Evidence**: the packets that were dropped. Shows only before the policer, at the sender as a rule: behind it the
 arrival times of what was dropped are not known. Silent where several flows share the bucket, and for super-segments.
 **Remedy**: send below the rate (pacing, a lower ceiling); ask the operator for a shaper, or for a larger bucket.

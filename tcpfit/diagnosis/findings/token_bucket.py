@@ -115,7 +115,7 @@ def _seeds(view: View, time: np.ndarray, taken: np.ndarray, lost: np.ndarray, fr
 def _rise(view: View, data: pl.DataFrame, lost: np.ndarray, opens: np.ndarray) -> float | None:
     """Round trip of the last packet that passed before each loss event, less the smallest: the median, in s.
 
-    Nothing before it is missing, so its ACK is not held up by a hole. Packets sent again are left out (Karn's rule).
+    Nothing before it may be missing, or a hole holds up its ACK. Packets sent again are left out (Karn's rule).
     """
     if view.received is None or view.received.is_empty():
         return None
@@ -125,10 +125,20 @@ def _rise(view: View, data: pl.DataFrame, lost: np.ndarray, opens: np.ndarray) -
     answer = np.searchsorted(edge, right)
     known = once & (answer < len(at))
     wait = (at[np.minimum(answer, len(at) - 1)] - data["time_ns"].to_numpy()) / 1e9
-    before = np.append(opens[1:], False) & known
+    before = np.append(opens[1:], False) & known & ~_behind_a_hole(data, lost, at, edge)
     if not before.any():
         return None
     return float(np.median(wait[before]) - np.min(wait[known]))
+
+
+def _behind_a_hole(data: pl.DataFrame, lost: np.ndarray, at: np.ndarray, edge: np.ndarray) -> np.ndarray:
+    """Packets that were sent while something lost before was not yet acknowledged: a recovery that loses as well is
+    another loss event to a sender that goes on."""
+    right = np.where(lost, data["right"].to_numpy(), 0)
+    missing = np.append(0, np.maximum.accumulate(right))[:-1]
+    seen = np.append(0, edge)[np.searchsorted(at, data["time_ns"].to_numpy(), "right")]
+    behind: np.ndarray = missing > seen
+    return behind
 
 
 def _separate(
