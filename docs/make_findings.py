@@ -31,6 +31,7 @@ SAMPLES = {
     "sack-absent": "findings/sack-refused",
     "serial-requests": "findings/serial-requests",
     "shallow-buffer": "findings/shallow-buffer",
+    "slow-ack-path": "findings/slow-ack-path",
     "slow-receiver": "slow-reader",
     "small-mss": "findings/small-mss",
     "spurious-timeouts": "findings/spurious-timeouts",

@@ -23,6 +23,7 @@ from tcpfit.diagnosis.findings import (
     sack,
     serial_requests,
     shallow_buffer,
+    slow_ack_path,
     slow_receiver,
     small_mss,
     spurious_timeouts,
@@ -54,6 +55,7 @@ RULES: dict[str, Callable[[View], Finding | None]] = {
         handoffs,
         ack_loss,
         ack_thinning,
+        slow_ack_path,
         duplicated_capture,
     )
 }

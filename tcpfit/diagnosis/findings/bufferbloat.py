@@ -7,7 +7,7 @@ round trip follows the flight (rank correlation 0.6 at least; where the flight s
 the delay and one with too little outstanding to fill the path had a quarter of it at most), and in the rounds of the
 upper half of the delay, delay times rate explains the flight (Little's law: the middle half of flight / round trip
 spans less than a quarter of its median), as at one bottleneck that is always busy. A radio's delay or other people's
-queue does neither.
+queue does neither. Silent where ACKs queue on the way back (`slow_ack_path`), which looks the same.
 **Evidence**: frames sent at the highest and at the lowest round trip. The same from every vantage that sees both
 directions.
 **Remedy**: at the bottleneck, a queue that keeps delay short (CoDel, RFC 8289; FQ-CoDel, RFC 8290; PIE, RFC 8033) or
@@ -22,6 +22,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.finding import Finding
+from tcpfit.diagnosis.findings import slow_ack_path
 from tcpfit.diagnosis.findings.view import View, duration, rate
 
 NAME = "bufferbloat"
@@ -46,7 +47,7 @@ def find(view: View) -> Finding | None:
     quarter, usual, rest = np.quantile(speed, (0.25, 0.5, 0.75))
     if loaded.sum() < ROUNDS / 3 or rest - quarter > SPREAD * usual:
         return None
-    if not _own(flight, rtt, low, high, float(usual)):
+    if not _own(flight, rtt, low, high, float(usual)) or slow_ack_path.find(view) is not None:
         return None
     bits = float(usual) * view["smss_bytes"] * 8
     worst = rounds.row(int(np.argmax(rtt)), named=True)
