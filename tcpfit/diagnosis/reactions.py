@@ -33,6 +33,10 @@ DOUBT = 3
 """Resends of a segment without an answer: R1 of RFC 1122, 4.2.3.5."""
 
 
+HOST_NS = 1_000_000
+"""Time that a host may take: an ACK so shortly before data went with them."""
+
+
 @dataclass(frozen=True)
 class Stretches:
     """Stretches from `start` to `end`, each with the flow's position, its reason and the frame of its event (or -1)."""
@@ -147,8 +151,12 @@ def _other_end(evidence: Evidence, rounds: Rounds) -> Stretches:
     begin = np.where(hidden, rounds.end, rounds.until - rounds.idle_ns)[paused]
     end = np.where(hidden, rounds.end + whole, rounds.until)[paused]
     said = latest(rounds.flow_opposite[owner], end, rounds.owner, rounds.start)
-    spoke = np.where(said >= 0, np.append(rounds.start, 0)[said], 0)
     share, least = np.nan_to_num(evidence.column("vantage_fraction")), np.nan_to_num(rounds.flow_least_s)
+    # its last data passed a round trip before all of it was acknowledged, if that was not with the next data, late
+    ahead = (1e9 * least).astype(np.int64)[rounds.owner]
+    all_acked = np.append(np.where(rounds.idle > 0, rounds.until - (1e9 * rounds.idle).astype(np.int64), 0), 0)[said]
+    by_then = np.where(all_acked < end - HOST_NS, all_acked - np.append(ahead, 0)[said], 0)
+    spoke = np.where(said >= 0, np.maximum(np.append(rounds.start, 0)[said], by_then), 0)
     heard = np.minimum(spoke + (1e9 * share * least).astype(np.int64)[owner], end)
     return Stretches(owner, begin, heard, np.full(len(owner), Reason.OTHER_END), np.full(len(owner), -1)).where(
         spoke > begin

@@ -168,6 +168,9 @@ PLACE = {"sender": 1.0, "receiver": 0.95, "middle": 0.9, "unknown": 0.8}
 FRAMES = 3
 """Frames named for a cause."""
 
+WORTH_SAYING = 0.1
+"""Of the time: so much of a cause that the other end is behind, or is not, is said."""
+
 
 @dataclass(frozen=True)
 class Cause:
@@ -323,15 +326,9 @@ class _Parts:
         share = next(c.time_share for c in found if c.cause == primary)
         confidence = DIRECTNESS[primary] * place * (1.0 if share >= 0.5 else 0.5)
         shown = [c for c in found if c.time_share >= LEAST_SHARE] or found[:1]
-        who, sentence, remedy = WHO[primary], SENTENCES[primary], REMEDIES[primary]
+        who, sentence, remedy, besides = WHO[primary], SENTENCES[primary], REMEDIES[primary], ""
         if primary == APPLICATION:
-            small, waited = self.flow_small_waits[position], self.flow_awaited[position] + self.flow_in_turn[position]
-            if small > waited and small + waited > share * total_s / 2:
-                (who, sentence, remedy), share = NAGLE, small / total_s
-            elif self.flow_in_turn[position] > (share * total_s - small) / 2:
-                who, sentence, remedy = IN_TURN
-            elif waited > (share * total_s - small) / 2:
-                who, sentence, remedy = AWAITED
+            who, sentence, remedy, share, besides = self._application(position, share, total_s)
         elif primary == SLOW_START and self.flow_at_once[position] > share * total_s / 2:
             who, sentence, remedy = AT_ONCE
         elif primary == BOTTLENECK and self.flow_by_marks[position] > share * total_s / 2:
@@ -340,8 +337,8 @@ class _Parts:
             sentence, remedy = ACKS_AHEAD
         elif primary == UNKNOWN and self.flow_by_clock[position] > share * total_s / 2:
             sentence, remedy = OWN_CLOCK
-        text = f"in {share:.0%} of the time {sentence}."
-        text = text.capitalize() if primary == UNKNOWN else f"{who.capitalize()}: {text}"
+        text = f"in {share:.0%} of the time {sentence}.{besides}"
+        text = f"{text[0].upper()}{text[1:]}" if primary == UNKNOWN else f"{who.capitalize()}: {text}"
         if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:
             who, text, remedy = "receiver" if vantage == "receiver" else who, self._gone(position, found, vantage), GONE
         if np.isinf(missed):
@@ -352,6 +349,27 @@ class _Parts:
             text += f" T{_missed(missed)[1:]}: nothing that rests on losses is claimed."
         kernel = {name: float(share[position]) for name, share in self.flow_kernel.items()}
         return Diagnosis(number, primary, who, text, remedy, confidence, shown, kernel)
+
+    def _application(self, position: int, share: float, total_s: float) -> tuple[str, str, str, float, str]:
+        """Who, sentence and remedy of application-limited, the share of the time that the sentence says, and what is
+        to be said of the other end's part, or of the sender's.
+
+        What was waited for the other end is the least: where its last data were acknowledged with the next data of the
+        sender, the capture's tables show when their round began.
+        """
+        small, turn = self.flow_small_waits[position] / total_s, self.flow_in_turn[position] / total_s
+        waited = self.flow_awaited[position] / total_s + turn
+        own = share - small - waited
+        if small > waited and small + waited > share / 2:
+            return *NAGLE, small, ""
+        if waited <= own:
+            besides = f" In {waited:.0%} or more it waited for the other end's next data."
+            said = WHO[APPLICATION], SENTENCES[APPLICATION], REMEDIES[APPLICATION]
+            return *said, share, besides if waited >= WORTH_SAYING else ""
+        said = IN_TURN if turn > (share - small) / 2 else AWAITED
+        if own < WORTH_SAYING:
+            return *said, share, ""
+        return *said, share - own, f" In up to {own:.0%} the sending application had nothing to send."
 
     def _gone(self, position: int, found: list[Cause], vantage: str) -> str:
         """What is to be said of a flow whose other end fell silent."""

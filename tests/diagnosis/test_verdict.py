@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import captures
 import numpy as np
 import polars as pl
 import pytest
@@ -14,6 +15,7 @@ from tcpfit.cli.main import main
 import tcpfit
 from tcpfit.diagnosis import diagnose
 from tcpfit.diagnosis.accounting import SPANS, account
+from tcpfit.diagnosis.causes import APPLICATION, AWAITING, IDLE, TURN
 from tcpfit.diagnosis.stalls import Stall
 from tcpfit.diagnosis.table import of_spans, report
 from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, Diagnosis, judge
@@ -61,6 +63,51 @@ def judged(*rows: tuple[float, str, float]) -> Diagnosis:
 )
 def test_primary(rows, primary):
     assert judged(*rows).primary == primary
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "own_s", "said"),
+    [
+        (1.0, 9.0, "Sender: in 100% of the time the sending application had nothing to send. In 10% or more it waited"),
+        (7.0, 3.0, "waited for the other end's next data. In up to 30% the sending application had nothing to send."),
+        (0.5, 9.5, "Sender: in 100% of the time the sending application had nothing to send."),
+        (9.5, 0.5, "Receiver: in 100% of the time the sender had sent all that it was asked for and waited"),
+    ],
+)
+def test_a_pause_is_divided_between_the_ends(waited_s, own_s, said):
+    found = spans((waited_s, APPLICATION, 0), (own_s, APPLICATION, 0)).with_columns(rule=pl.Series([AWAITING, IDLE]))
+    text = judge(found, np.array([0]), np.array([0]), ["sender"], np.array([0.0]))[0].text
+    assert said in text
+    assert text.count("%") == 1 + (0.1 <= waited_s / 10 <= 0.9)
+
+
+def test_the_other_end_is_waited_for_until_its_last_data(tmp_path):
+    """An answer of a second's length, segment by segment over a path of 0.2 s, and 0.7 s of the client's thinking."""
+    client, server = ("10.0.0.1", "10.0.0.2", 40000, 80), ("10.0.0.2", "10.0.0.1", 80, 40000)
+    mss, request, sent = b"\x02\x04\x05\xb4", 100, 1000
+    timed = [
+        (0, captures.tcp(*client, 0, 0, captures.SYN, options=mss)),
+        (0.2, captures.tcp(*server, 0, 1, captures.SYN | captures.ACK, options=mss)),
+        (0.2001, captures.tcp(*client, 1, 1, captures.ACK)),
+    ]
+    for asked, at in enumerate((0.3, 2.2, 4.1)):
+        answered = 1 + asked * 50 * sent
+        timed.append((at, captures.tcp(*client, 1 + asked * request, answered, captures.ACK, request)))
+        for number in range(50):
+            left, then = answered + number * sent, at + 0.2 + number * 0.02
+            timed.append((then, captures.tcp(*server, left, 1 + (asked + 1) * request, captures.ACK, sent)))
+            timed.append((then + 1e-4, captures.tcp(*client, 1 + (asked + 1) * request, left + sent, captures.ACK)))
+    frames = [captures.link(datagram, captures.ETHERNET) for _, datagram in timed]
+    packets = [
+        captures.Packet(captures.START_NS + round(at * 1e9), frame, len(frame))
+        for (at, _), frame in zip(timed, frames, strict=True)
+    ]
+    (tmp_path / "answers.pcap").write_bytes(captures.pcap(packets))
+    found = tcpfit.analyze(tmp_path / "answers.pcap")
+    own = account(found.flows, found.events, found.rounds).filter(pl.col("flow") == 0)
+    waits = own.filter(pl.col("rule").is_in([AWAITING, TURN]))
+    ends = [(end - captures.START_NS) / 1e9 for end in waits["end_ns"][:2]]
+    assert [1.48, 3.38] == pytest.approx(ends, abs=0.03)
 
 
 def test_every_cause_has_its_words():
