@@ -46,6 +46,12 @@ UNANSWERED = "nothing came back any more, whatever was sent again"
 
 AHEAD = "ACKs come before the data that they acknowledge: other clocks, or out of order"
 
+TIMER_RAN = "the retransmission timer ran"
+
+NEEDLESS = "the retransmission timer ran out though no data was lost"
+
+ACK_ASTRAY = "the sender waited for an ACK that is in the capture but did not reach it"
+
 AFTER = "the window had not yet grown to a limit again"
 
 MARKED = "the sender answered congestion marks"
@@ -96,9 +102,9 @@ class Reason(IntEnum):
 _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.ONE_WAY: (UNKNOWN, "one direction is missing: no flight, no round trip"),
     Reason.NO_WINDOW: (STALLED, "no window was advertised"),
-    Reason.TIMER: (TIMEOUT, "the retransmission timer ran"),
-    Reason.NEEDLESS_TIMER: (TIMEOUT, "the retransmission timer ran out though no data was lost"),
-    Reason.NEEDLESS_TIMER_LATE: (REORDERING, "the retransmission timer ran out though no data was lost"),
+    Reason.TIMER: (TIMEOUT, TIMER_RAN),
+    Reason.NEEDLESS_TIMER: (TIMEOUT, NEEDLESS),
+    Reason.NEEDLESS_TIMER_LATE: (REORDERING, NEEDLESS),
     Reason.RECOVERY: (LOSS, "fast recovery"),
     Reason.NEEDLESS_RECOVERY: (REORDERING, "fast recovery though nothing was lost"),
     Reason.QUEUE_RECOVERY: (BOTTLENECK, "fast recovery from losses of a queue that the flow had filled"),
@@ -122,7 +128,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     ),
     Reason.NO_LIMIT: (UNKNOWN, "no limit shows"),
     Reason.UNANSWERED: (UNKNOWN, UNANSWERED),
-    Reason.ACK_LOST: (TIMEOUT, "the sender waited for an ACK that is in the capture but did not reach it"),
+    Reason.ACK_LOST: (TIMEOUT, ACK_ASTRAY),
     Reason.OTHER_END: (APPLICATION, AWAITING),
     Reason.ONE_FLIGHT: (SLOW_START, ONE_FLIGHT),
     Reason.TURN: (APPLICATION, TURN),

@@ -18,6 +18,7 @@ import numpy as np
 import polars as pl
 
 from tcpfit.diagnosis.causes import (
+    ACK_ASTRAY,
     AFTER_MARKS,
     AHEAD,
     APPLICATION,
@@ -28,6 +29,7 @@ from tcpfit.diagnosis.causes import (
     IDLE,
     LOSS,
     MARKED,
+    NEEDLESS,
     ONE_FLIGHT,
     REORDERING,
     SEND_BUFFER,
@@ -35,6 +37,7 @@ from tcpfit.diagnosis.causes import (
     SMALL_WAITS,
     STALLED,
     TIMEOUT,
+    TIMER_RAN,
     TURN,
     UNANSWERED,
     UNKNOWN,
@@ -119,6 +122,14 @@ NAGLE = (
     "makes each wait longer",
 )
 """The same of application-limited, where short segments waited for ACKs."""
+
+IN_VAIN = (
+    "the flow waited for its retransmission timer, or recovered from it, mostly though its data had arrived: the ACKs "
+    "were lost or late, or the timer too short",
+    "find what loses or delays ACKs on the way back, or the data; tail loss probes shorten the wait for a lost ACK, "
+    "timestamps let the sender undo a needless reaction",
+)
+"""Sentence and remedy of timeout-limited, where most of the time of timers was that of needless ones."""
 
 AT_ONCE = (
     "sender",
@@ -284,6 +295,9 @@ class _Parts:
             self._by_rules(spans, owner, rule) for rule in (AWAITING, TURN, UNANSWERED, ONE_FLIGHT, BY_CLOCK)
         )
         self.flow_small_waits = self._by_rules(spans, owner, SMALL_WAITS)
+        self.flow_timers, self.flow_in_vain = (
+            self._by_rules(spans, owner, *rules) for rules in ((TIMER_RAN,), (NEEDLESS, ACK_ASTRAY))
+        )
         self.flow_ahead = self._by_rules(spans, owner, AHEAD)
         self.flow_by_marks = self._by_rules(spans, owner, MARKED, AFTER_MARKS)
         # spans of a flow and cause together, in order of time
@@ -331,6 +345,8 @@ class _Parts:
             who, sentence, remedy, share, besides = self._application(position, share, total_s)
         elif primary == SLOW_START and self.flow_at_once[position] > share * total_s / 2:
             who, sentence, remedy = AT_ONCE
+        elif primary == TIMEOUT and self.flow_in_vain[position] > self.flow_timers[position]:
+            sentence, remedy = IN_VAIN
         elif primary == BOTTLENECK and self.flow_by_marks[position] > share * total_s / 2:
             sentence, remedy = BY_MARKS
         elif primary == UNKNOWN and self.flow_ahead[position] > 0:

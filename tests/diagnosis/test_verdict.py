@@ -15,7 +15,7 @@ from tcpfit.cli.main import main
 import tcpfit
 from tcpfit.diagnosis import diagnose
 from tcpfit.diagnosis.accounting import SPANS, account
-from tcpfit.diagnosis.causes import APPLICATION, AWAITING, IDLE, TURN
+from tcpfit.diagnosis.causes import ACK_ASTRAY, AFTER, APPLICATION, AWAITING, IDLE, TIMEOUT, TIMER_RAN, TURN
 from tcpfit.diagnosis.stalls import Stall
 from tcpfit.diagnosis.table import of_spans, report
 from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, Diagnosis, judge
@@ -79,6 +79,15 @@ def test_a_pause_is_divided_between_the_ends(waited_s, own_s, said):
     text = judge(found, np.array([0]), np.array([0]), ["sender"], np.array([0.0]))[0].text
     assert said in text
     assert text.count("%") == 1 + (0.1 <= waited_s / 10 <= 0.9)
+
+
+@pytest.mark.parametrize(("in_vain_s", "said"), [(2.0, False), (4.0, True)])
+def test_timers_for_data_that_had_arrived_are_said_to_be_in_vain(in_vain_s, said):
+    found = spans((3.0, TIMEOUT, 0), (in_vain_s, TIMEOUT, 0), (1.0, TIMEOUT, 1e5)).with_columns(
+        rule=pl.Series([TIMER_RAN, ACK_ASTRAY, AFTER])
+    )
+    diagnosis = judge(found, np.array([0]), np.array([0]), ["sender"], np.array([0.0]))[0]
+    assert (said, said) == ("had arrived" in diagnosis.text, "ACKs on the way back" in diagnosis.remedy)
 
 
 def test_the_other_end_is_waited_for_until_its_last_data(tmp_path):
