@@ -382,15 +382,20 @@ class Rounds:
         in_line = np.zeros(len(self.flow_count), np.bool_)
         with np.errstate(invalid="ignore"):
             falls = self._flow_falls >= SELDOM
-        for flow in np.flatnonzero(falls):
-            rows = slice(self.flow_begin[flow], self.flow_begin[flow] + self.flow_count[flow])
-            acked, time = self.acked[rows], (self.until[rows] - self.start[rows][0]) / 1e9
-            begun = slice(len(acked) // 10, -1)
-            moved, time = np.cumsum(acked)[begun], time[begun]
-            if time[-1] > time[0]:
-                off = moved - np.polyval(np.polyfit(time, moved, 1), time)
-                in_line[flow] = off.std() <= IN_LINE * np.median(acked)
+        for flow in np.flatnonzero(falls).tolist():
+            in_line[flow] = self.straight(flow)
         return in_line
+
+    def straight(self, flow: int) -> bool:
+        """The data of a flow keep to a straight line, but for how they begin: whatever held them up, they caught up."""
+        rows = slice(self.flow_begin[flow], self.flow_begin[flow] + self.flow_count[flow])
+        acked, time = self.acked[rows], (self.until[rows] - self.start[rows][:1]) / 1e9
+        begun = slice(len(acked) // 10, -1)
+        moved, time = np.cumsum(acked)[begun], time[begun]
+        if len(time) < TOLD_ROUNDS or time[-1] == time[0]:
+            return False
+        off = moved - np.polyval(np.polyfit(time, moved, 1), time)
+        return bool(off.std() <= IN_LINE * np.median(acked))
 
     @property
     def _scattered(self) -> Flags:

@@ -56,8 +56,8 @@ def test_windows_that_losses_reduce_are_heeded(name):
 class Course:
     """Rounds of one flow, one each second, in which so many segments were sent."""
 
-    def __init__(self, sent: list[int]) -> None:
-        number = len(sent)
+    def __init__(self, sent: list[int], is_straight: bool = False) -> None:
+        number, self.is_straight = len(sent), is_straight
         self.flow_count, self.flow_begin = np.array([number]), np.array([0])
         self.owner, self.idle = np.zeros(number, np.int64), np.zeros(number)
         self.start = 10**9 * np.arange(number)
@@ -66,6 +66,9 @@ class Course:
 
     def __len__(self) -> int:
         return len(self.sent)
+
+    def straight(self, flow: int) -> bool:
+        return self.is_straight
 
 
 @pytest.mark.parametrize(
@@ -78,6 +81,14 @@ def test_what_is_as_fast_after_and_slower_within_waits_for_the_resend(inside, af
     start = 10**9 * (np.arange(6) * 5 + 2)
     found = heed(Course(course), np.zeros(6, np.int64), start, start + 10**9)
     assert expected == (found.heedless[0], found.unbroken[0])
+
+
+def test_recoveries_after_which_all_is_caught_up_cost_nothing():
+    start = 10**9 * (np.arange(6) * 5 + 2)
+    found = heed(Course([20, 20, 8, 20, 20] * 6, True), np.zeros(6, np.int64), start, start + 10**9)
+    assert (True, True) == (found.heedless[0], found.unbroken[0])
+    found = heed(Course([20, 20, 8, 10, 20] * 6, True), np.zeros(6, np.int64), start, start + 10**9)
+    assert (False, False) == (found.heedless[0], found.unbroken[0])
 
 
 def test_a_faster_round_elsewhere_does_not_make_recoveries_slow():
