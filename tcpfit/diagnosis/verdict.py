@@ -180,7 +180,8 @@ FRAMES = 3
 """Frames named for a cause."""
 
 WORTH_SAYING = 0.1
-"""Of the time: so much of a cause that the other end is behind, or is not, is said."""
+"""Of the time: so much that the other end is behind, or is not, or that is known of a flow of which most is not, is
+said."""
 
 
 @dataclass(frozen=True)
@@ -353,6 +354,8 @@ class _Parts:
             sentence, remedy = ACKS_AHEAD
         elif primary == UNKNOWN and self.flow_by_clock[position] > share * total_s / 2:
             sentence, remedy = OWN_CLOCK
+        if primary == UNKNOWN and len(found) > 1 and found[1].time_share >= WORTH_SAYING:
+            besides = f" In {found[1].time_share:.0%} it was {found[1].cause}."
         text = f"in {share:.0%} of the time {sentence}.{besides}"
         text = f"{text[0].upper()}{text[1:]}" if primary == UNKNOWN else f"{who.capitalize()}: {text}"
         if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:

@@ -15,7 +15,7 @@ from tcpfit.cli.main import main
 import tcpfit
 from tcpfit.diagnosis import diagnose
 from tcpfit.diagnosis.accounting import SPANS, account
-from tcpfit.diagnosis.causes import ACK_ASTRAY, AFTER, APPLICATION, AWAITING, IDLE, TIMEOUT, TIMER_RAN, TURN
+from tcpfit.diagnosis.causes import ACK_ASTRAY, AFTER, APPLICATION, AWAITING, IDLE, TIMEOUT, TIMER_RAN, TURN, UNKNOWN
 from tcpfit.diagnosis.stalls import Stall
 from tcpfit.diagnosis.table import of_spans, report
 from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, Diagnosis, judge
@@ -79,6 +79,13 @@ def test_a_pause_is_divided_between_the_ends(waited_s, own_s, said):
     text = judge(found, np.array([0]), np.array([0]), ["sender"], np.array([0.0]))[0].text
     assert said in text
     assert text.count("%") == 1 + (0.1 <= waited_s / 10 <= 0.9)
+
+
+@pytest.mark.parametrize(("known_s", "said"), [(3.0, " In 30% it was timeout-limited."), (0.5, "")])
+def test_what_is_known_of_a_flow_of_which_most_is_not_is_said(known_s, said):
+    diagnosis = judged((10 - known_s, UNKNOWN, 1e6), (known_s, TIMEOUT, 0))
+    assert diagnosis.primary == UNKNOWN
+    assert f"In {10 * (10 - known_s):.0f}% of the time {SENTENCES[UNKNOWN]}.{said}" == diagnosis.text
 
 
 @pytest.mark.parametrize(("in_vain_s", "said"), [(2.0, False), (4.0, True)])
