@@ -101,6 +101,7 @@ CLASSES = {
     "number, tcpfit begins anew",
     "old-connection": "it answers a SYN with an ACK of an earlier connection on these ports, which is not in the "
     "capture (RFC 9293, 3.5.2)",
+    "cut-off": "the capture cuts the packet off within its TCP options; tshark ends there and flags no such packet",
     "no-data": "a SYN or FIN without data: tcpfit labels data, and of SYNs only those that a timer sent again",
     "no-flow": "this direction carried no data, so tcpfit has no flow of it",
     "unexplained": "no rule explains it",
@@ -479,6 +480,7 @@ RULES: tuple[tuple[str, Callable[[_Packet, Seen], bool]], ...] = (
     ("old-connection", lambda p, seen: p.flags == {"ack_lost_segment"} and seen.half_open),
     ("one-below", lambda p, seen: _silent(p) and seen.length > 1 and seen.highest == seen.left + 1),
     ("first-copy-unseen", _first_copy_unseen),
+    ("cut-off", lambda p, seen: seen.cut and not p.flags),
     ("no-data", lambda p, seen: not p.labels and (seen.syn or seen.fin) and not seen.length),
 )
 """The rule of each class, in the order in which they are tried."""

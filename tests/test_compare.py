@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
 import json
 import os
@@ -19,6 +20,7 @@ import pytest
 from captures import ACK, FIN, PSH, SYN, Packet, Transfer
 from test_cli import assert_sentence, tcpfit
 from test_scenarios import FOLDER, Reader
+from test_snapshot_length import SAMPLE, cut
 
 from tcpfit import analysis, comparison, schema
 from tcpfit.comparison import ANY, CLASSES, MAPPING, NOT_COMPARED, NOT_OF_PACKETS, RULES, Comparison, compare
@@ -449,6 +451,13 @@ def test_acks_alone_are_compared_by_what_they_show(tmp_path):
     assert shown == rows(found, "flow", "frame", "label", "tshark", "agrees")
 
 
+@needs_tshark
+def test_packets_that_are_cut_within_their_options_have_no_flags_of_tshark(tmp_path):
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(cut(gzip.decompress(SAMPLE.read_bytes()), 60))
+    assert {("", "cut-off")} == {row[2:] for row in compared(path)}
+
+
 # --- real captures ------------------------------------------------------------------------------------------------
 
 
@@ -512,6 +521,16 @@ def test_copies_and_keep_alives_of_third_party_captures():
 @pytest.fixture(scope="module")
 def two(tmp_path_factory) -> Path:
     return two_holes()[0].write(tmp_path_factory.mktemp("compare") / "two.pcap")
+
+
+@needs_tshark
+def test_headers_that_are_all_cut_off_are_said_to_be(tmp_path):
+    path = tmp_path / "cut.pcap"
+    path.write_bytes(cut(captures.pcap(Transfer(segments=10).run()), 40))
+    table, document = (tcpfit("compare", path, "--format", form).stdout for form in ("table", "json"))
+    skipped = json.loads(document)["skipped"]
+    assert {"truncated header": json.loads(document)["packets"]} == skipped
+    assert f"not analysed: {skipped['truncated header']} truncated header" in table
 
 
 @needs_tshark

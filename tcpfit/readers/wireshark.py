@@ -66,11 +66,15 @@ FIELDS = (
     "pppoe.payload_length",
     "tcp.options.timestamp.tsval",
     "tcp.analysis.initial_rtt",
+    "_ws.short",
     *(f"tcp.analysis.{flag}" for flag in FLAGS),
 )
 
 NO_HANDSHAKE_NS = 3_000_000
 """What tshark takes for the round trip where it saw no handshake."""
+
+CUT = "TCP truncated"
+"""In `_ws.short` where the capture cut a packet off within its TCP header: tshark ends there, and flags nothing."""
 
 COPY_NS = 500_000
 """A SYN or FIN that comes again sooner was copied: no timer is that short."""
@@ -126,6 +130,8 @@ class Seen:
     """All data of the other direction that it acknowledges had passed."""
     half_open: bool
     """The other direction had sent a SYN and nothing else, and what it acknowledges is not that."""
+    cut: bool
+    """The capture cut it off within its TCP header."""
 
 
 @dataclass
@@ -277,6 +283,7 @@ class Pass:
                 way.highest is not None and way.has(way.highest, left),
                 other is not None and other.has_until(ack),
                 other is not None and other.opens and other.highest == 1 and other.offset(ack) != 1,
+                CUT in row["_ws.short"],
             )
         self._pass(way, left, length, _length(row, length), fin, frame, time_ns, (tsval, ip_id), flags)
         return seen

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 import tcpfit
-from tcpfit.report import words
+from tcpfit.report import contract, terminal, words
 from tcpfit.schema import ENDS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -35,10 +35,10 @@ def show(comparison: Comparison, classes: dict[str, str], analysis: Analysis, ou
     """
     packets = comparison.packets
     alike = int(packets["agrees"].sum())
-    out.print(Text(analysis.path, style="bold"))
+    terminal.header(contract.capture_facts(analysis), analysis.flows.height, out)
     out.print(f"  beside TShark {comparison.tshark}: {_alike(alike, packets.height - alike)}")
-    for warning in [*analysis.warnings, *([comparison.warning] if comparison.warning else [])]:
-        out.print(Padding(Text(f"warning: {warning}", style="yellow"), (0, 0, 0, 2)))
+    if comparison.warning:
+        out.print(Padding(Text(f"warning: {comparison.warning}", style="yellow"), (0, 0, 0, 2)))
     flows: list[int | None] = [*analysis.largest(), None]
     parts = packets.partition_by("flow", as_dict=True, maintain_order=True)
     differing = [flow for flow in flows if (flow,) in parts and not parts[flow,]["agrees"].all()]
@@ -94,9 +94,9 @@ def _flow(packets: pl.DataFrame, classes: dict[str, str], out: Console, most: in
 
 
 def document(comparison: Comparison, analysis: Analysis) -> dict[str, Any]:
-    """The JSON document: every flow with its counts, every packet that either labels."""
+    """The JSON document: every flow with its counts, every packet that either labels, what was not analysed and why."""
     ends = {row["flow"]: row for row in analysis.flows.select("flow", *ENDS).iter_rows(named=True)}
-    flows = []
+    facts, flows = contract.capture_facts(analysis), []
     for (flow,), packets in comparison.packets.group_by("flow", maintain_order=True):
         counts = packets["class"].drop_nulls().cast(pl.String).value_counts(sort=True)
         names = ends.get(flow, dict.fromkeys(ENDS))
@@ -109,14 +109,15 @@ def document(comparison: Comparison, analysis: Analysis) -> dict[str, Any]:
                 "packets": packets.drop("flow").to_dicts(),
             }
         )
-    warnings = [*analysis.warnings, *([comparison.warning] if comparison.warning else [])]
     return {
         "tcpfit": tcpfit.__version__,
         "schema": SCHEMA_VERSION,
-        "path": analysis.path,
+        "path": facts["path"],
         "against": "tshark",
         "version": comparison.tshark,
-        "warnings": warnings,
+        "packets": facts["packets"],
+        "skipped": facts["skipped"],
+        "warnings": [*facts["warnings"], *([comparison.warning] if comparison.warning else [])],
         "flows": flows,
     }
 
