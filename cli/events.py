@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,28 +50,40 @@ def events(
 
     An event has a time since the start of the capture, a kind, the rule that gave it, the frame it is about, the frame
     that proves it, a confidence, its bytes counted from the initial sequence number, and a value with its meaning.
-    tcpfit explain CAPTURE FRAME says what stands behind it. - is standard input.
+    tcpfit explain CAPTURE FRAME says what stands behind it. --from and --to choose events; the whole capture is
+    analysed. - is standard input.
     """
     if segments and kinds:
         raise click.UsageError("--kind chooses events; it does not go with --segments")
     listing.check_form(form, output, capture)
     with Work(capture) as work:
+        from tcpfit import readers
+
+        span = readers.checked(source.reader, readers.Settings(from_s=source.from_s, to_s=source.to_s))
         streamed = segments and not flows and form != "table"
         if streamed:
             analysis = _stream(capture, source, form, output)
         elif segments and flows:
-            analysis = read_between(capture, source, lambda _: flows)
+            analysis = read_between(capture, _whole(source), lambda _: flows)
+        elif segments:
+            analysis = read(capture, source, segments=True)
         else:
-            analysis = read(capture, source, segments=segments)
+            analysis = read(capture, _whole(source))
         if form != "table":
             tell_warnings(analysis)
         if not streamed:
             from tcpfit.report import listing as listed
 
             table = listed.segments(analysis, flows) if segments else listed.events(analysis, flows, kinds)
+            table = listed.within(analysis, table, span.from_s, span.to_s)
             lines = listed.segment_lines if segments else listed.event_lines
             listing.write(analysis, table, lines, form, output)
     return work.status
+
+
+def _whole(source: options.Source) -> options.Source:
+    """The same without a span, for what came before tells why something was sent again; a live capture ends with it."""
+    return source if source.reader == "pyshark" else replace(source, from_s=None, to_s=None)
 
 
 def _stream(capture: str, source: options.Source, form: str, output: Path | None) -> Analysis:

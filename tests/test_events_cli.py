@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -116,6 +117,21 @@ def test_time_counts_from_the_start_of_the_capture(capture, events):
     assert all((event["time_ns"] - start_ns) / 1e9 >= 0.3 for event in as_json(part))
 
 
+@pytest.mark.parametrize("more", [(), ("--segments", "--flow", 1)], ids=["events", "segments"])
+def test_a_span_chooses_rows_and_changes_none(capture, more):
+    """Labels, flows and offsets rest on what came before it, too."""
+    whole, part = (
+        re.findall(r"^ *(?:\d+ +)?(\d+\.\d{6}) +(.*)$", run_of(capture, *more, *span, env={"COLUMNS": "160"}), re.M)
+        for span in ((), ("--from", "0.3s", "--to", "0.6s"))
+    )
+    assert [row for row in whole if 0.3 <= float(row[0]) <= 0.6] == part
+    assert 3 < len(part) < len(whole)
+
+
+def test_a_span_may_be_longer_than_any_capture(capture, events):
+    assert len(events) == len(as_json(run_of(capture, "--to", "9" * 400, "--format", "jsonl")))
+
+
 def test_flow_and_kind_choose(capture, events):
     lines = as_json(run_of(capture, "--format", "jsonl", "--flow", 1, "--kind", "loss", "--kind", "recovery"))
     kinds = ("loss", "recovery")
@@ -145,6 +161,7 @@ WRONG = {
     "a file without parquet": (["--output", "events.csv", "--format", "csv"], ["parquet"]),
     "segments of a kind": (["--segments", "--kind", "loss"], ["--segments"]),
     "time": (["--from", "soon"], ["'soon' is not a time"]),
+    "span": (["--from", "2", "--to", "1"], ["end must come after the start"]),
     "reader": (["--reader", "eyes"], ["--reader"]),
 }
 

@@ -75,6 +75,16 @@ def segments(analysis: Analysis, flows: Collection[int] | None = None) -> pl.Dat
     return traffic.labelled(analysis, flows).select(analysis.segments.columns)
 
 
+def within(analysis: Analysis, table: pl.DataFrame, from_s: float | None, to_s: float | None) -> pl.DataFrame:
+    """The rows of a table of events or segments in a span, both ends included, in seconds since the capture's start."""
+    start_ns, time = analysis.capture.get("start_ns") or 0, pl.col("time_ns")
+    if from_s is not None:
+        table = table.filter(time >= start_ns + round(1e9 * from_s))
+    if to_s is not None:
+        table = table.filter(time <= start_ns + round(1e9 * to_s))
+    return table
+
+
 def json_lines(table: pl.DataFrame, capture: str) -> Iterator[str]:
     """A line of JSON a row, each with its capture's path and the schema."""
     head = json.dumps({"schema": SCHEMA_VERSION, "capture": capture}, separators=(",", ":")).removesuffix("}")
