@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import struct
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 ETHERNET, NULL, RAW, LOOP, SLL, IPV4, IPV6, SLL2 = 1, 0, 101, 108, 113, 228, 229, 276
@@ -172,8 +172,14 @@ def pcap(packets: Iterable[Packet], link_type: int = ETHERNET, order: str = "<",
     return b"".join(out)
 
 
-def pcapng(packets: Iterable[Packet], link_type: int = ETHERNET, order: str = "<", resolution: int = 9) -> bytes:
-    """A pcapng file of one section and one interface."""
+def pcapng(
+    packets: Iterable[Packet],
+    link_type: int = ETHERNET,
+    order: str = "<",
+    resolution: int = 9,
+    simple: Collection[int] = (),
+) -> bytes:
+    """A pcapng file of one section and one interface; the frames `simple` are in blocks that have no time."""
 
     def block(kind: int, body: bytes) -> bytes:
         body += bytes(-len(body) % 4)
@@ -183,7 +189,10 @@ def pcapng(packets: Iterable[Packet], link_type: int = ETHERNET, order: str = "<
     option = struct.pack(f"{order}HHB3xHH", 9, 1, resolution, 0, 0)
     out = [block(0x0A0D0D0A, struct.pack(f"{order}IHHq", 0x1A2B3C4D, 1, 0, -1))]
     out.append(block(1, struct.pack(f"{order}HHI", link_type, 0, 0) + option))
-    for packet in packets:
+    for frame, packet in enumerate(packets, 1):
+        if frame in simple:
+            out.append(block(3, struct.pack(f"{order}I", packet.wire_len) + packet.data))
+            continue
         ticks = packet.time_ns * 10**resolution // 10**9
         head = struct.pack(f"{order}IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, len(packet.data), packet.wire_len)
         out.append(block(6, head + packet.data + bytes(-len(packet.data) % 4)))

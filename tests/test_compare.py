@@ -389,6 +389,14 @@ def test_the_number_of_an_ack(tmp_path):
 
 
 @needs_tshark
+def test_packets_without_a_time_are_compared(tmp_path):
+    path = tmp_path / "simple.pcapng"
+    packets = Transfer(segments=60, lost=frozenset({13, 33})).run()
+    path.write_bytes(captures.pcapng(packets, simple=range(1, len(packets), 9)))
+    assert {True} == {agrees for (agrees,) in rows(compare(analysis.analyze(path), path), "agrees")}
+
+
+@needs_tshark
 def test_a_frame_that_is_cut_hides_nothing(tmp_path):
     """The frame ends before the datagram: tshark counts what is there, and misses the rest."""
     talk = Talk()

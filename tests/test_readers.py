@@ -127,6 +127,16 @@ def test_containers(tmp_path, container, order):
     assert_same(path, "dpkt")
 
 
+@pytest.mark.parametrize("reader", ["dpkt", pytest.param("tshark", marks=needs_tshark)])
+def test_packets_without_a_time_have_that_of_the_packet_before(tmp_path, reader):
+    path = tmp_path / "simple.pcapng"
+    path.write_bytes(captures.pcapng(Transfer(lost=frozenset({13})).run(), simple=(1, 2, 14)))
+    assert_same(path, reader)
+    (warning,) = tcpfit.analyze(path, reader=reader).warnings
+    assert [warning] == tcpfit.analyze(path).warnings
+    assert "frame 1: a simple packet block has no time" in warning and "(3 times)" in warning
+
+
 @given(
     lost=st.frozensets(st.integers(0, 59), max_size=8),
     isn=st.integers(0, 2**32 - 1),

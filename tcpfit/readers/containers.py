@@ -77,6 +77,8 @@ PCAP_MAGICS = {
     b"\x34\xcd\xb2\xa1": ("<", False, True),
 }
 
+UNTIMED = "a simple packet block has no time; the time of the packet before it is used"
+
 SECTION, INTERFACE, OBSOLETE_PACKET, SIMPLE_PACKET, STATISTICS, ENHANCED_PACKET = 0x0A0D0D0A, 1, 2, 3, 5, 6
 TSRESOL, TSOFFSET, EPB_FLAGS, EPB_DROPCOUNT, FCSLEN, ISB_STARTTIME, ISB_ENDTIME = 9, 14, 2, 4, 13, 2, 3
 FCS_GIVEN = 1 << 26
@@ -141,6 +143,8 @@ class Facts:
     start_ns: int | None = None
     end_ns: int | None = None
     warnings: list[str] = field(default_factory=list)
+    untimed: list[int] = field(default_factory=list)
+    """Frames in blocks that have no time."""
 
 
 class Damage(Exception):
@@ -221,12 +225,16 @@ def _counted(facts: Facts, stream: Stream, records: Iterator[_Record | None]) ->
         damage = stream.damage
     except Damage as error:
         damage = stream.damage or str(error)
-    if undescribed:
-        times = f" ({len(undescribed)} times)" if len(undescribed) > 1 else ""
-        sentence = "packet of an interface that was not described; packet skipped"
-        facts.warnings.append(f"frame {undescribed[0]}: {sentence}{times}")
+    facts.warnings += of_frames(undescribed, "packet of an interface that was not described; packet skipped")
+    facts.warnings += of_frames(facts.untimed, UNTIMED)
     if damage:
         facts.warnings.append(f"frame {facts.packets + 1} (byte {stream.offset}): {damage}; the capture ends here")
+
+
+def of_frames(frames: list[int], sentence: str) -> list[str]:
+    """What is wrong with these frames, the first one named; nothing where there are none."""
+    times = f" ({len(frames)} times)" if len(frames) > 1 else ""
+    return [f"frame {frames[0]}: {sentence}{times}"] if frames else []
 
 
 def _whole(stream: Stream, count: int, what: str) -> bytes:
@@ -479,6 +487,7 @@ class _Pcapng:
             if len(interfaces) == self._first:
                 return None
             interface = interfaces[self._first]
+            self._facts.untimed.append(self._facts.packets + 1)
             wire_len = self._u32(body)
             captured = min(wire_len, interface.snaplen or wire_len, len(body) - 4)
             data = body[4 : 4 + captured]

@@ -46,11 +46,12 @@ def _rows(path: str, settings: Settings) -> Iterator[dict[str, str]]:
             raise CaptureError(f"{path}: no such file; check the path")
         capture = packets = pyshark.FileCapture(path, keep_packets=False, **options)
     first: int | None = None
+    time = 0
     crash: Exception | None = None
     try:
         for packet in packets:
             row = _row(packet)
-            time = nanoseconds(row["frame.time_epoch"])
+            time = nanoseconds(row["frame.time_epoch"], time)
             first = time if first is None else first
             if live and settings.to_s is not None and time > first + settings.to_s * 1e9:
                 break

@@ -18,7 +18,7 @@ from tcpfit.exceptions import CaptureError
 from tcpfit.readers import Reading, Settings
 from tcpfit.readers.around import BAD_TCP, FRAGMENTED, NOT_IP, TRUNCATED
 from tcpfit.readers.batches import Batches, Segment, counts
-from tcpfit.readers.containers import INBOUND, OUTBOUND, format_of
+from tcpfit.readers.containers import INBOUND, OUTBOUND, UNTIMED, format_of, of_frames
 from tcpfit.readers.decode import tcp_options
 from tcpfit.readers.tunnels import protocol_reason
 
@@ -162,10 +162,14 @@ class Collector:
         first: int | None = None
         start: int | None = None
         end: int | None = None
+        last = 0
         warnings: list[str] = []
+        untimed: list[int] = []
         try:
             for row in rows:
-                time = nanoseconds(row["frame.time_epoch"])
+                if not row["frame.time_epoch"]:
+                    untimed.append(self._packets + 1)
+                time = last = nanoseconds(row["frame.time_epoch"], last)
                 first = time if first is None else first
                 start = time if start is None else min(start, time)
                 end = time if end is None else max(end, time)
@@ -184,7 +188,7 @@ class Collector:
             "start_ns": start,
             "end_ns": end,
             "skipped": counts(self._skipped),
-            "warnings": warnings,
+            "warnings": [*of_frames(untimed, UNTIMED), *warnings],
         }
         return self._batches.finish(facts)
 
@@ -200,8 +204,10 @@ class Collector:
             self._batches.add(segment(row, time))
 
 
-def nanoseconds(epoch: str) -> int:
-    """'1285862902.700271000' without going through a float."""
+def nanoseconds(epoch: str, before_ns: int = 0) -> int:
+    """'1285862902.700271000' without going through a float; of a packet without a time that of the one before it."""
+    if not epoch:
+        return before_ns
     seconds, _, fraction = epoch.partition(".")
     nanos = int(fraction.ljust(9, "0")[:9]) if fraction else 0
     return int(seconds) * 1_000_000_000 + (-nanos if epoch.startswith("-") else nanos)

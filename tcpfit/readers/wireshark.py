@@ -193,6 +193,7 @@ class Pass:
         self.warning: str | None = None
         self._path, self._frames, self._first = path, frames, first
         self._ways: dict[tuple[int, Ends], _Way] = {}
+        self._last_ns = 0
 
     def __iter__(self) -> Iterator[Seen]:
         lines = 0
@@ -247,7 +248,8 @@ class Pass:
             row["ip.dst"] or row["ipv6.dst"],
             int(row["tcp.dstport"]),
         )
-        stream, frame, time_ns = int(row["tcp.stream"]), int(row["frame.number"]), nanoseconds(row["frame.time_epoch"])
+        stream, frame = int(row["tcp.stream"]), int(row["frame.number"])
+        time_ns = self._last_ns = nanoseconds(row["frame.time_epoch"], self._last_ns)
         bits, seq, ack = int(row["tcp.flags"] or "0", 0), int(row["tcp.seq_raw"]), int(row["tcp.ack_raw"])
         length = int(row["tcp.len"] or 0)
         syn, fin = bool(bits & SYN), bool(bits & FIN)
