@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 MSS = 1460.0  # of Ethernet and IPv4 without options
 POINTS, MOST = 20, 10_000
-UNITS = {"p": "1", "rtt": "s", "rto": "s", "b": "1", "w_max": "segments", "q": "1"}  # of the named options
 
 
 @click.command(short_help="Predict rates and transfer times from parameters, with every model.")
@@ -93,8 +92,10 @@ def predict(
         conventions: dict[str, Any] = {}
         for setting in settings:
             name, _, value = setting.partition("=")
-            if not value:
+            if not (name and value):
                 raise click.UsageError(f"--set {setting}: write NAME=VALUE")
+            if name in given or name in conventions:
+                raise click.UsageError(f"--set {setting}: {name} is given already")
             if _unit(models, name) is None and any(name in model.get_params() for model in models):
                 conventions[name] = _convention(models, name, value)
             else:
@@ -106,10 +107,7 @@ def predict(
             raise click.UsageError(f"{swept.name} is swept, so it cannot be given as well")
         answer = predicted.predict(
             models,
-            {
-                name: quantity(text, _unit(models, name) or UNITS.get(name, "1"), segment)
-                for name, text in given.items()
-            },
+            {name: _quantity(name, text, models, segment) for name, text in given.items()},
             sweep=swept,
             size=_size(size, segment),
             mss=segment,
@@ -126,6 +124,20 @@ def predict(
         click.echo(predicted.csv(answer), nl=False)
     else:
         predicted.show(answer, terminal.console())
+
+
+def _quantity(name: str, text: str, models: list[Model], mss: float) -> float:
+    """The value of a parameter in its unit, as the models count it.
+
+    Raises UsageError with its name for a text that is none, and InvalidParameter where no model takes it.
+    """
+    from tcpfit.report.predicted import check_names
+
+    try:
+        return quantity(text, _unit(models, name) or "1", mss)
+    except click.UsageError as error:
+        check_names(models, [name])
+        raise click.UsageError(f"{name}: {error.message}") from None
 
 
 def _draw(answer: Predictions, path: Path) -> None:

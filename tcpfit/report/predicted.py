@@ -105,7 +105,7 @@ def predict(
         lengths = sweep.values
     elif sweep is not None:
         points[sweep.name] = sweep.values
-    _known(chosen, points, conventions or {})
+    check_names(chosen, points, conventions or {})
     _inside(chosen, given)
     found = [_predict(model, points, sweep, lengths) for model in chosen]
     return Predictions(dict(given), dict(conventions or {}), sweep, size, mss, mss_given, found)
@@ -122,10 +122,11 @@ def is_size(parameter: Parameter) -> bool:
     return parameter.column in SIZES or (not parameter.column and parameter.name in SIZES)
 
 
-def _known(models: Sequence[Model], points: Mapping[str, Array], conventions: Mapping[str, Any]) -> None:
+def check_names(models: Sequence[Model], names: Iterable[str], conventions: Iterable[str] = ()) -> None:
+    """Raise InvalidParameter for a parameter that no model takes, and for a convention that none has."""
     takes = {p.name for model in models for p in _takes(model)}
     has = {name for model in models for name in model.get_params() if name != "free"}
-    for name, known in [(name, takes) for name in points] + [(name, has) for name in conventions]:
+    for name, known in [(name, takes) for name in names] + [(name, has) for name in conventions]:
         if name not in known:
             who = models[0].name if len(models) == 1 else "no model"
             verb = "takes no" if len(models) == 1 else "takes"
