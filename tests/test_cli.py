@@ -72,6 +72,14 @@ def test_table_fits_80_columns(capture):
     assert "verdict" in run.stdout
 
 
+def test_overview_counts_the_segments_of_which_some_were_lost(capture):
+    """At the receiver fewer pass than were sent; each of the two numbers stands in a sentence, too."""
+    text = tcpfit("analyze", ROOT / "sample-traces/sack-loss-receiver.pcap.gz").stdout
+    assert " 102 of 4429 sent segments lost" in " ".join(text.split())
+    first, second = (line.split() for line in text.splitlines()[6:8])
+    assert ("4429", "102") == (first[4], second[3])
+
+
 @pytest.mark.parametrize("columns", ["0", "-3", "wide", ""])
 def test_columns_that_are_no_width_are_80(capture, columns):
     expected = tcpfit("analyze", capture)

@@ -155,7 +155,7 @@ def _overview(flows: list[dict[str, Any]]) -> Table:
             str(flow["id"]),
             "\n".join(words.short_endpoint(flow[end], flow[f"{end}_port"]) for end in ("src", "dst")),
             f"{words.seconds(flow['duration_s'])}\n{sentences.goodput(flow)}",
-            f"{counts['data_segments']}\n{sentences.lost(flow)}",
+            f"{counts['sent_segments']}\n{sentences.lost(flow)}",
             f"{words.number(parameters['p']['value'])}\n{words.seconds(parameters['rtt']['value'])}",
             _verdict(flow["verdict"]),
         )
