@@ -359,3 +359,16 @@ def test_filters():
     assert "" == filters.of_frames([None])
     assert "frame.number >= 3 && frame.number <= 7" == filters.between_frames(3, 7)
     assert "frame.number in {7}" == filters.between_frames(None, 7)
+
+
+@pytest.mark.parametrize(
+    ("ends", "expected"),
+    [
+        (("10.0.0.1", 9, "10.0.0.2", 8), "ip.addr == 10.0.0.1 && ip.addr == 10.0.0.2 && tcp.port == 9 && tcp.port == 8"),
+        (("::1", 9, "::1", 80), "ipv6.src == ::1 && ipv6.dst == ::1 && tcp.port == 9 && tcp.port == 80"),
+        (("a::", 179, "b::", 179), "ipv6.addr == a:: && ipv6.addr == b:: && tcp.srcport == 179 && tcp.dstport == 179"),
+    ],
+    ids=["two hosts", "the loopback", "equal ports"],
+)
+def test_filter_of_a_flow_names_no_end_twice(ends, expected):
+    assert expected == filters.of_flow(dict(zip(("src", "src_port", "dst", "dst_port"), ends, strict=True)))

@@ -23,8 +23,13 @@ def between_frames(first: int | None, last: int | None) -> str:
 
 def of_flow(flow: Mapping[str, Any]) -> str:
     """Both directions of the connection of a flow, given with `src`, `src_port`, `dst` and `dst_port`."""
-    ip = "ipv6" if ":" in flow["src"] else "ip"
-    return (
-        f"{ip}.addr == {flow['src']} && {ip}.addr == {flow['dst']} && "
-        f"tcp.port == {flow['src_port']} && tcp.port == {flow['dst_port']}"
-    )
+    addresses = _both("ipv6" if ":" in flow["src"] else "ip", ("addr", "src", "dst"), flow["src"], flow["dst"])
+    return f"{addresses} && {_both('tcp', ('port', 'srcport', 'dstport'), flow['src_port'], flow['dst_port'])}"
+
+
+def _both(layer: str, fields: tuple[str, str, str], source: object, target: object) -> str:
+    """Packets between two ends; between an end and itself, such as the loopback's, both fields have to be that."""
+    any_of_them, first, second = fields
+    if source == target:
+        return f"{layer}.{first} == {source} && {layer}.{second} == {source}"
+    return f"{layer}.{any_of_them} == {source} && {layer}.{any_of_them} == {target}"
