@@ -71,7 +71,7 @@ def plot(
     spare_captures([output], [capture])
     with Work(capture) as work:
         from tcpfit.analysis import AtomicFile
-        from tcpfit.report import figures
+        from tcpfit.report import figures, terminal
 
         suffix = output.suffix.lower()
         if suffix not in figures.SUFFIXES:
@@ -89,5 +89,5 @@ def plot(
                 partial.write_bytes(content)
         except OSError as error:
             raise unwritable(output, error) from error
-        click.echo(f"{output}: {chart.description}")
+        click.echo(terminal.of_file(output, chart.description, terminal.console().width))
     return work.status

@@ -101,6 +101,18 @@ def test_table_fits_80_columns(capture, events):
     assert [f"{event['left']}-{event['right']}," for event in events] == [row[0] for row in rows[1::2]]
 
 
+def test_many_sack_blocks_take_further_lines():
+    sample = ROOT / "sample-traces/sack-loss-receiver.pcap.gz"
+    narrow, wide = (
+        run_of(sample, "--segments", "--from", "30s", "--to", "31s", env={"COLUMNS": columns})
+        for columns in ("60", "200")
+    )
+    lines = narrow.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert 0 < sum(line.endswith(",") for line in lines)
+    assert re.findall(r"SACK \d+-\d+", wide) == re.findall(r"SACK \d+-\d+", narrow)
+
+
 def test_wide_table_has_a_line_an_event(capture, events):
     lines = run_of(capture, env={"COLUMNS": "160"}).splitlines()
     start = next(at for at, line in enumerate(lines) if line.lstrip().startswith("time"))

@@ -29,9 +29,20 @@ def test_every_kind_of_file_is_written_and_described(tmp_path, suffix):
     path = tmp_path / f"figure{suffix}"
     run = tcpfit("plot", "stalls", TIMEOUTS, "-o", path)
     assert (0, "") == (run.returncode, run.stderr)
-    assert run.stdout.startswith(f"{path}: 26 stalls (timeout 26) took ")
+    assert " ".join(run.stdout.split()).startswith(f"{path}: 26 stalls (timeout 26) took ")
     assert path.read_bytes().startswith(STARTS[suffix])
     assert [path] == list(tmp_path.iterdir())
+
+
+def test_the_description_has_lines_of_the_terminal(tmp_path):
+    path = tmp_path / "a  name" / f"{'long' * 20}-{'name' * 20}.svg"
+    path.parent.mkdir()
+    text = tcpfit("plot", "rtt", TIMEOUTS, "-o", path).stdout
+    assert text.startswith(f"{path}: ")
+    assert max(map(len, text.removeprefix(f"{path}: ").splitlines())) <= 80
+    assert package.analyze(TIMEOUTS, segments=True).plot("rtt").description == " ".join(
+        text.removeprefix(f"{path}: ").split()
+    )
 
 
 def test_what_fails_of_every_model_is_written_whole():

@@ -364,7 +364,7 @@ def test_filters():
 @pytest.mark.parametrize(
     ("ends", "expected"),
     [
-        (("10.0.0.1", 9, "10.0.0.2", 8), "ip.addr == 10.0.0.1 && ip.addr == 10.0.0.2 && tcp.port == 9 && tcp.port == 8"),
+        (("1.0.0.1", 9, "1.0.0.2", 8), "ip.addr == 1.0.0.1 && ip.addr == 1.0.0.2 && tcp.port == 9 && tcp.port == 8"),
         (("::1", 9, "::1", 80), "ipv6.src == ::1 && ipv6.dst == ::1 && tcp.port == 9 && tcp.port == 80"),
         (("a::", 179, "b::", 179), "ipv6.addr == a:: && ipv6.addr == b:: && tcp.srcport == 179 && tcp.dstport == 179"),
     ],

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import textwrap
 from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -210,7 +212,7 @@ def _table(
 ) -> Iterator[str]:
     """Columns as wide as the first many rows need, and a last one.
 
-    Where that does not fit beside the others all rows have a second line for it, which begins below the column `below`.
+    Where that does not fit beside the others all rows have further lines for it, which begin below the column `below`.
     """
     widths = [len(head) for head in heads]
     some = [(heads, tail_head), *islice(rows, ALIGNED)]
@@ -220,12 +222,23 @@ def _table(
         if one_line is None:
             one_line = sum(widths) + 2 * len(widths) + max(len(tail) for _, tail in some) <= width
         place = heads.index(below)
-        gap = "  " if one_line else "\n" + " " * (sum(widths[:place]) + 2 * place)
+        margin = " " * (sum(widths[:place]) + 2 * place)
         for cells, tail in some:
             columns = zip(heads, cells, widths, strict=True)
             line = "  ".join(f"{cell:<{w}}" if head in to_the_left else f"{cell:>{w}}" for head, cell, w in columns)
-            yield f"{line}{gap}{tail}" if tail else line.rstrip()
+            if one_line or not tail:
+                yield f"{line}  {tail}".rstrip()
+                continue
+            yield line.rstrip()
+            yield from _parts(tail, margin, width)
         some = list(islice(rows, ALIGNED))
+
+
+def _parts(tail: str, margin: str, width: int) -> Iterator[str]:
+    """A tail in lines of that width, broken between its parts only."""
+    whole = re.sub(r"(?<!,) ", "\N{NO-BREAK SPACE}", tail)
+    for line in textwrap.wrap(whole, width - len(margin), break_long_words=False, break_on_hyphens=False):
+        yield margin + line.replace("\N{NO-BREAK SPACE}", " ")
 
 
 def details(event: dict[str, Any]) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import textwrap
 from collections.abc import Sequence
 from typing import IO, Any
 
@@ -92,6 +93,20 @@ def console(file: IO[str] | None = None) -> Console:
 def _width() -> int | None:
     """COLUMNS, or what the terminal has where that is 0 or no number; None where it is not set."""
     return max(shutil.get_terminal_size().columns, NARROWEST) if "COLUMNS" in os.environ else None
+
+
+def of_file(path: object, text: str, width: int) -> str:
+    """What is said of a file that was written, in lines of that width; its name is never broken."""
+    head = f"{path}: "
+    filled = textwrap.fill(
+        text,
+        width,
+        initial_indent="-" * len(head),
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return head + filled[len(head) :]
 
 
 def show(
