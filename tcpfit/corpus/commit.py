@@ -11,7 +11,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any
 
@@ -83,7 +83,9 @@ def commit(
         same = reuse.get(name)
         if same is None or same.captures != content or any(entry.results for entry in captures):
             same = None
-        part = Part(name, content, names, dict(same.files) if same else {}, dict(same.rows) if same else {})
+        part = Part(name, content, names, {}, {})
+        if same is not None:
+            part = replace(part, files=dict(same.files), rows=dict(same.rows), footers=dict(same.footers))
         tables = list(TABLES) if same is None else [] if same.names == names else list(OF_NAMES)
         if tables:
             tasks[len(parts)] = {
@@ -153,6 +155,7 @@ def _write(tasks: dict[int, dict[str, Any]], parts: list[Part], executor: Execut
         for table, made in outcome["tables"].items():
             parts[number].files[table] = made["file"]
             parts[number].rows[table] = made["rows"]
+            parts[number].footers[table] = made["footer"]
 
 
 def _move(state: State, parts: list[Part]) -> None:

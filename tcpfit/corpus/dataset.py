@@ -15,14 +15,17 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import hashlib
 import json
 import os
 import re
 import shutil
+import struct
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import starmap
 from pathlib import Path
 from typing import IO
 
@@ -43,7 +46,7 @@ PART = re.compile(r"\w+\.\d{3,}-[0-9a-f]{16}\.parquet")
 """Names of the files of parts; a run removes no others from the folders of tables."""
 
 END = b"PAR1"
-"""Last bytes of a Parquet file."""
+"""Last bytes of a Parquet file, before them the length of its footer."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,8 @@ class Part:
     """Hash of what does not follow from their content: paths, copies, labels."""
     files: dict[str, str]
     rows: dict[str, int]
+    footers: dict[str, str] = field(default_factory=dict)
+    """Of every file what `footer` says; empty in a data set of an earlier version."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,7 @@ class Corpus:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(arguments.path("folder", folder))
         self.manifest = read_manifest(self.folder)
-        while damage := next(filter(None, map(_damage, sorted(self.named()))), None):
+        while damage := next(filter(None, starmap(_damage, self._written())), None):
             before, self.manifest = self.manifest, read_manifest(self.folder)
             if self.manifest == before:  # no run has taken the file away meanwhile
                 raise InvalidParameter(f"{damage}; the data set is not whole, make it anew in another folder")
@@ -153,17 +158,38 @@ class Corpus:
         """Every file that the manifest names."""
         return {path for name in TABLES for path in self.files(name)}
 
+    def _written(self) -> Iterator[tuple[Path, str | None]]:
+        """Every file that the manifest names, and what its `footer` was when it was written."""
+        for name in TABLES:
+            for part, path in zip(self.manifest.parts, self.files(name), strict=True):
+                yield path, part.footers.get(name)
+
     def __repr__(self) -> str:
         rows = self.manifest.rows()
         return f"<Corpus in {self.folder}: {rows['captures']} captures, {rows['flows']} flows>"
 
 
-def _damage(path: Path) -> str | None:
-    """What is wrong with a file of a part: it is gone, or does not end as Parquet files do."""
+def footer(path: Path) -> str | None:
+    """A hash of a Parquet file's size and footer, which tell it from any other; None where it does not end as one.
+
+    The footer has the sizes of all columns and their least and greatest values; the rows are not read.
+    """
+    with path.open("rb") as file:
+        size = file.seek(-4 - len(END), os.SEEK_END) + 4 + len(END)
+        length, end = struct.unpack("<I4s", file.read())
+        if end != END or length + 4 + len(END) > size:
+            return None
+        file.seek(-4 - len(END) - length, os.SEEK_END)
+        return hashlib.blake2b(file.read() + size.to_bytes(8, "little"), digest_size=8).hexdigest()
+
+
+def _damage(path: Path, written: str | None) -> str | None:
+    """What is wrong with a file of a part: it is gone, is no whole Parquet file, or not the one that was written."""
     try:
-        with path.open("rb") as file:
-            file.seek(-len(END), os.SEEK_END)
-            return None if file.read() == END else f"{path}: cut or damaged"
+        found = footer(path)
+        if found is None:
+            return f"{path}: cut or damaged"
+        return None if written in (None, found) else f"{path}: not the file that was written, another has its name"
     except FileNotFoundError:
         return f"{path}: gone from the data set"
     except OSError as error:
@@ -207,6 +233,7 @@ def _check_kinds(manifest: Manifest) -> None:
     names, counts = [manifest.key, *manifest.statuses], [*manifest.statuses.values()]
     for part in manifest.parts:
         names += [part.name, part.captures, part.names, *(part.files[table] for table in TABLES)]
+        names += [part.footers.get(table, "") for table in TABLES]
         counts += [part.rows[table] for table in TABLES]
     if not (all(isinstance(name, str) for name in names) and all(type(count) is int for count in counts)):
         raise TypeError

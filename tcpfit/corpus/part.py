@@ -16,6 +16,7 @@ import polars as pl
 
 from tcpfit.analysis import unwritten
 from tcpfit.corpus import result
+from tcpfit.corpus.dataset import footer
 from tcpfit.corpus.settings import LAYOUT
 from tcpfit.corpus.table import TABLES, schema_of
 from tcpfit.schema import SCHEMA_VERSION
@@ -27,7 +28,7 @@ METADATA = {"tcpfit_schema": str(SCHEMA_VERSION), "tcpfit_layout": str(LAYOUT)}
 
 
 def write(task: dict[str, Any]) -> dict[str, Any]:
-    """Write the tables named in `tables` of the part `name` into the folder `out`; give back file and rows of each.
+    """Write the tables named in `tables` of the part `name` into the folder `out`; give back file, rows and footer.
 
     `captures` says of each capture, in order: its identity, the files of its results (none if it is in an old part),
     its files' paths and sizes, its copies and its labels. `old` has folders' files of old parts by table.
@@ -51,7 +52,8 @@ def write(task: dict[str, Any]) -> dict[str, Any]:
                 new = [found.tables[name] for found in results.values() if name in found.tables]
                 # sorted in any case: of rows that were copied the bytes do not tell in which pieces they came
                 frame = pl.concat([old, *new]).sort("capture", maintain_order=True)
-        made[name] = {"file": _file(frame, Path(task["out"]), f"{name}.{task['name']}"), "rows": frame.height}
+        file = _file(frame, Path(task["out"]), f"{name}.{task['name']}")
+        made[name] = {"file": file, "rows": frame.height, "footer": footer(Path(task["out"]) / file)}
     return {"tables": made}
 
 

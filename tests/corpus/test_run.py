@@ -307,6 +307,30 @@ def test_a_data_set_that_is_not_whole_is_left_alone(made, tmp_path, table):
                 use()
 
 
+@pytest.mark.parametrize("table", ["captures", "events", "causes"])
+def test_another_intact_file_in_the_place_of_a_part_is_noticed(made, tmp_path, table):
+    """Nothing but its size and footer is read; rows may even be as many."""
+    captures, out, _ = made
+    shutil.copytree(out, tmp_path / "out")
+    path = next((tmp_path / "out" / table).iterdir())
+    pl.read_parquet(path).reverse().write_parquet(path, compression="zstd")
+    said = f"{table}/all.000-.*parquet: not the file that was written"
+    for use in (lambda: corpus.run([captures], tmp_path / "out", workers=1), lambda: corpus.open(tmp_path / "out")):
+        with pytest.raises(InvalidParameter, match=said):
+            use()
+
+
+def test_a_manifest_that_knows_no_footers_is_read(made, tmp_path):
+    """As those of earlier versions."""
+    shutil.copytree(made[1], tmp_path / "out")
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())
+    for part in manifest["parts"]:
+        assert {*TABLES} == part.pop("footers").keys()
+    (tmp_path / "out" / "manifest.json").write_text(json.dumps(manifest))
+    assert corpus.open(made[1]).manifest.rows() == corpus.open(tmp_path / "out").manifest.rows()
+    assert 0 == corpus.run([made[0]], tmp_path / "out", workers=1).analysed
+
+
 def test_a_data_set_may_change_while_it_is_opened(made, monkeypatch):
     """A run that ends takes the files away that only the manifest before it names."""
     new = corpus.open(made[1]).manifest
