@@ -230,6 +230,21 @@ def test_select_keeps_numbers_and_estimates(analysis):
         analysis.select([99])
 
 
+def test_what_is_said_of_the_capture_does_not_depend_on_the_flows_shown(tmp_path):
+    """The capture missed data of one of its flows; the other is shown."""
+    packets = Transfer(segments=40).run()
+    packets.remove([packet for packet in packets if packet.wire_len > 500][20])
+    path = tmp_path / "missing.pcap"
+    path.write_bytes(captures.pcap(packets + Transfer(segments=90, sport=40001, start_s=9).run()))
+    analysis = tcpfit.analyze(path)
+    whole = contract.capture_facts(analysis)
+    assert 0 < whole["capture_loss"]["rate"] < 0.02
+    for flow in (0, 1):
+        assert whole == contract.capture_facts(analysis.select([flow]))
+        analysis.select([flow]).write_parquet(tmp_path / "saved")
+        assert whole["capture_loss"] == contract.capture_facts(tcpfit.load(tmp_path / "saved"))["capture_loss"]
+
+
 def test_parquet_is_whole_and_repeatable(analysis, tmp_path):
     paths = analysis.write_parquet(tmp_path / "out")
     again = analysis.write_parquet(tmp_path / "out")

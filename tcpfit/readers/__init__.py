@@ -84,7 +84,10 @@ def read(path: str | os.PathLike[str], reader: str = "engine", settings: Setting
     """
     path, settings = arguments.path("the capture", path), checked(reader, settings or Settings())
     module: Reader = import_module(f"tcpfit.readers.{reader}")
-    return module.read(path, settings)
+    reading = module.read(path, settings)
+    # of the capture, whatever flows are selected later
+    totals = {name: int(reading.tables["flows"][name].sum()) for name in ("missing_segments", "data_segments")}
+    return replace(reading, capture=reading.capture | totals)
 
 
 def checked(reader: str, settings: Settings) -> Settings:

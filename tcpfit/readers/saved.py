@@ -81,6 +81,7 @@ def _facts(row: dict[str, Any]) -> dict[str, Any]:
     return row | {
         "start_ns": start_ns,
         "end_ns": None if start_ns is None or length is None else start_ns + round(length * 1e9),
+        "capture_loss": {part: row.pop(f"capture_loss_{part}") for part in ("rate", "low", "high")},
         "skipped": {entry["reason"]: entry["packets"] for entry in row["skipped"] or []},
         "without_data": {what: row.pop(f"without_data_{what}") for what in WITHOUT_DATA},
     }

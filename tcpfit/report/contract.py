@@ -172,8 +172,7 @@ def lines(analysis: Analysis) -> Iterator[str]:
 def capture_facts(analysis: Analysis) -> dict[str, Any]:
     """What the document says of a capture, flows apart."""
     facts = analysis.capture
-    flows = analysis.flows
-    missing, seen = int(flows["missing_segments"].sum()), int(flows["data_segments"].sum())
+    missing, seen = (facts.get(name, 0) for name in ("missing_segments", "data_segments"))
     start_ns, end_ns = facts.get("start_ns"), facts.get("end_ns")
     return {
         "path": analysis.path,
@@ -185,7 +184,7 @@ def capture_facts(analysis: Analysis) -> dict[str, Any]:
         "start_time": None if start_ns is None else start_ns / 1e9,
         "duration_s": None if start_ns is None or end_ns is None else (end_ns - start_ns) / 1e9,
         "skipped": dict(facts.get("skipped") or {}),
-        "capture_loss": share(missing, missing + seen),
+        "capture_loss": facts.get("capture_loss") or share(missing, missing + seen),
         "interface_drops": facts.get("interface_drops"),
         "without_data": {what: (facts.get("without_data") or {}).get(what) for what in WITHOUT_DATA},
         "warnings": list(facts.get("warnings") or []),
