@@ -37,6 +37,9 @@ from tcpfit.exceptions import CaptureError, InvalidParameter
 ATTEMPTS = 3
 """Workers that may die on a capture, and times it may change while it is read."""
 
+MOST_WORKERS = 1 << 10
+"""More are refused: each is a process and a thread."""
+
 TIME_LIMIT_S = 3600.0
 
 MEMORY_SHARE = 0.8
@@ -132,7 +135,7 @@ def run(
     settings = Settings() if settings is None else settings
     settings = arguments.instance("settings", settings, Settings, "a tcpfit.corpus.Settings").checked()
     settings = replace(settings, anonymized=None if key is None else fingerprint(key))
-    workers = None if workers is None else arguments.whole("workers", workers)
+    workers = None if workers is None else arguments.whole("workers", workers, below=MOST_WORKERS)
     if scheduler is not None:
         arguments.text("scheduler", scheduler)
     if progress is not None and not callable(progress):

@@ -435,6 +435,11 @@ def test_a_folder_that_leads_elsewhere_is_not_cleaned(tmp_path):
     assert (elsewhere / "letter.txt").exists()
 
 
+def test_workers_without_end_are_refused(tmp_path):
+    with pytest.raises(InvalidParameter, match=r"workers must be .* below 2\^10"):
+        corpus.run([tmp_path], tmp_path / "out", workers=10**30)
+
+
 def test_files_have_the_permissions_of_the_umask(tmp_path):
     before = os.umask(0o027)
     try:
