@@ -27,14 +27,14 @@ IN_MEMORY = 1 << 24
 @options.form("table", "json", "jsonl", "csv")
 @click.option(
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=options.Place(file_okay=False),
     metavar="DIR",
     help="Also write every table as Parquet, a folder a capture.",
 )
 @click.option("--segments", is_flag=True, help="With --output: the table of segments too, written as they are read.")
 @click.option(
     "--html",
-    type=click.Path(path_type=Path),
+    type=options.Place(),
     metavar="FILE",
     help="Also write the report with figures as one HTML file; of several captures a folder of them.",
 )

@@ -29,10 +29,10 @@ SHOWN = 20
 
 @click.command(short_help="Analyse a corpus of captures into a data set.")
 @click.argument("corpus", metavar="CORPUS...", nargs=-1)
-@click.option("-o", "--output", type=click.Path(file_okay=False, path_type=Path), metavar="OUT", help="The data set.")
+@click.option("-o", "--output", type=options.Place(file_okay=False), metavar="OUT", help="The data set.")
 @click.option(
     "--status",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=options.Place(file_okay=False),
     metavar="OUT",
     help="Say what a data set holds and whether a run is writing it.",
 )

@@ -24,7 +24,7 @@ def form(command: Callable[..., Any]) -> Callable[..., Any]:
     """`--format` and `--output`, given to the command as `form` and `output`."""
     output = click.option(
         "--output",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=options.Place(dir_okay=False),
         metavar="FILE",
         help="The file that parquet writes.",
     )

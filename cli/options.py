@@ -65,6 +65,21 @@ class Duration(click.ParamType[float]):
         return int(hours or 0) * 3600 + int(minutes or 0) * 60 + seconds
 
 
+class Place(click.Path):
+    """A file or a folder; an empty name, as of a shell's variable that is not set, is none and not the folder here."""
+
+    def __init__(self, *, file_okay: bool = True, dir_okay: bool = True) -> None:
+        super().__init__(file_okay=file_okay, dir_okay=dir_okay, path_type=Path)
+
+    def convert(
+        self, value: str | os.PathLike[str], param: click.Parameter | None, ctx: click.Context | None
+    ) -> str | bytes | os.PathLike[str]:
+        """Give back the path."""
+        if value == "":
+            self.fail("the name is empty", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class Size(click.ParamType[int]):
     """A number of bytes: 500MB, 4GB, 2GiB."""
 
@@ -219,7 +234,7 @@ def _ranking_choices(models: str | None, rule: str, block: int | None, fits: tup
 ANONYMITY = (
     click.option(
         "--anonymize-key",
-        type=click.Path(dir_okay=False, path_type=Path),
+        type=Place(dir_okay=False),
         metavar="FILE",
         help="The key of --anonymize, 16 bytes at least, so that every run shows the same addresses.",
     ),

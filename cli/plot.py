@@ -31,7 +31,7 @@ def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.option(
     "-o",
     "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.Place(dir_okay=False),
     metavar="FILE",
     required=True,
     help="Where to: .svg, .png, .pdf, .html (needs no network) or .json (Vega-Lite).",

@@ -55,7 +55,7 @@ POINTS, MOST = 20, 10_000
 )
 @click.option(
     "--plot",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=options.Place(dir_okay=False),
     metavar="FILE",
     help="Also draw: .html, .svg, .png, .pdf, .json.",
 )

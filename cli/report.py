@@ -27,7 +27,7 @@ OF_CORPORA = {"form", "by", "worst", "linked"}
 @click.option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
+    type=options.Place(),
     metavar="PATH",
     help="The HTML file; of several captures the folder for NAME.html. By default NAME.html here.",
 )

@@ -18,7 +18,7 @@ from .reading import Work, read, read_between, tell_warnings
 @click.option(
     "-o",
     "--output",
-    type=click.Path(file_okay=False, path_type=Path),
+    type=options.Place(file_okay=False),
     metavar="DIR",
     default=Path("."),
     help="The folder for the files, made if need be; by default this one.",

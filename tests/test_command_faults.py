@@ -155,6 +155,27 @@ def test_no_capture_is_written_over(capture: Path, tmp_path: Path, name: str, wo
     assert (before, capture.read_bytes()) == (sorted(tmp_path.rglob("*")), path.read_bytes())
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "analyze CAPTURE --output",
+        "analyze CAPTURE --html",
+        "report CAPTURE -o",
+        "events CAPTURE --format parquet --output",
+        "plot rtt CAPTURE -o",
+        "xpl CAPTURE -o",
+        "batch CAPTURE -o",
+        "predict --p 1% --rtt 1s --plot",
+    ],
+)
+def test_an_empty_name_is_not_the_folder_here(capture: Path, tmp_path: Path, words: str) -> None:
+    """As of a variable of a script that is not set."""
+    done = run(*(capture if word == "CAPTURE" else word for word in words.split()), "", cwd=tmp_path)
+    assert 2 == done.returncode
+    assert "the name is empty" in said(done.stderr)
+    assert [] == list(tmp_path.iterdir())
+
+
 def test_names_that_are_not_utf_8(capture: Path, tmp_path: Path) -> None:
     """A capture's name is escaped where tables have it; polars writes to no such name, and tables have no such text."""
     name, other = os.fsdecode(b"caf\xe9.pcap"), os.fsdecode(b"b\xe9")
