@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 
 from tcpfit.exceptions import InvalidParameter
+from tcpfit.report.plain import plain
 
 from .streams import beside
 
@@ -58,7 +59,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 def complain(sentence: str) -> None:
     """Say a sentence on standard error."""
     with beside(sys.stderr):
-        click.echo(f"tcpfit: {sentence}", err=True)
+        click.echo(f"tcpfit: {plain(sentence)}", err=True)
 
 
 def debugging() -> bool:

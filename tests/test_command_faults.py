@@ -155,6 +155,17 @@ def test_no_capture_is_written_over(capture: Path, tmp_path: Path, name: str, wo
     assert (before, capture.read_bytes()) == (sorted(tmp_path.rglob("*")), path.read_bytes())
 
 
+@pytest.mark.parametrize("there", [True, False])
+def test_a_name_cannot_move_the_cursor(capture: Path, tmp_path: Path, there: bool) -> None:
+    """A capture that somebody else has named is shown as `ls` shows it."""
+    path = tmp_path / "a\x1b[2Jb\nc\u202ed.pcap"
+    if there:
+        path.write_bytes(capture.read_bytes())
+    done = run("analyze", path, stdout=subprocess.PIPE)
+    text = done.stdout.splitlines()[0] if there else said(done.stderr)
+    assert r"a\x1b[2Jb\nc\u202ed.pcap" in text
+
+
 @pytest.mark.parametrize(
     "words",
     [

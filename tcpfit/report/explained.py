@@ -11,6 +11,7 @@ from rich.text import Text
 from tcpfit.report import words
 from tcpfit.report.evidence import ordinal
 from tcpfit.report.listing import details
+from tcpfit.report.plain import plain
 
 FRAMES = 8
 """Frames with the same bytes that are named; more are counted."""
@@ -19,7 +20,7 @@ FRAMES = 8
 def show(explanation: dict[str, Any], out: Console) -> None:
     """Print what the frame is, then every event that names it."""
     segment = explanation["segment"]
-    place = f"frame {explanation['frame']} of {explanation['capture']}"
+    place = f"frame {explanation['frame']} of {plain(explanation['capture'])}"
     if not explanation["events"] and segment["left"] is None:
         _say(f"{place} {_in_a_sentence(segment)}", out, 0)
         return

@@ -17,6 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tcpfit.report import sentences, sparklines, words
+from tcpfit.report.plain import plain
 
 IN_FULL = 3
 """How many of the largest flows are shown in full where none was asked for."""
@@ -97,7 +98,7 @@ def _width() -> int | None:
 
 def of_file(path: object, text: str, width: int) -> str:
     """What is said of a file that was written, in lines of that width; its name is never broken."""
-    head = f"{path}: "
+    head = f"{plain(str(path))}: "
     filled = textwrap.fill(
         text,
         width,
@@ -141,7 +142,7 @@ def header(capture: dict[str, Any], flows: int, out: Console) -> None:
         words.plural(flows, "flow"),
         words.seconds(capture["duration_s"]),
     ]
-    out.print(Text(capture["path"], style="bold"))
+    out.print(Text(plain(capture["path"]), style="bold"), soft_wrap=True)
     out.print(Text("  " + ", ".join(fact for fact in facts if fact)))
     if capture["skipped"]:
         reasons = ", ".join(f"{count} {reason}" for reason, count in capture["skipped"].items())
