@@ -69,3 +69,10 @@ def test_acks_alone_say_what_was_acknowledged():
     flow = facts(SAMPLES / "sack-loss-sender.pcap.gz")
     flow["counts"] |= {"data_segments": 0, "unique_bytes": 0, "acked_bytes": 6_250_000}
     assert sentences.what_happened(flow).startswith("6.25 MB acknowledged in ")
+
+
+def test_a_capture_that_missed_data_says_of_what_the_goodput_is():
+    """The rate of 8 MB a minute beside 6 MB in a minute would be a riddle."""
+    flow = facts(SAMPLES / "sack-loss-sender.pcap.gz")
+    flow["counts"] |= {"unique_bytes": 6_250_000, "acked_bytes": 8_250_000}
+    assert sentences.what_happened(flow).startswith("8.25 MB acknowledged, 6.25 MB of them seen, in ")

@@ -49,10 +49,8 @@ def what_happened(flow: dict[str, Any]) -> str:
     lasted = words.seconds(flow["duration_s"])
     if one_flight(flow):
         moved = f"{words.size(counts['unique_bytes'])} in one flight of {lasted} at the receiver, no transfer's time"
-    elif counts["data_segments"]:
-        moved = f"{words.size(counts['unique_bytes'])} in {lasted}, goodput {goodput(flow)}"
     else:
-        moved = f"{words.size(counts['acked_bytes'])} acknowledged in {lasted}, goodput {goodput(flow)}"
+        moved = f"{volume(counts)} in {lasted}, goodput {goodput(flow)}"
     parts = [moved, _of_segments(flow)]
     for key, noun in (
         ("loss_events", "loss event"),
@@ -76,6 +74,16 @@ def what_happened(flow: dict[str, Any]) -> str:
         by = flow["ending"]["how"].removeprefix("reset-by-")
         parts.append(f"reset by the {by} in frame {flow['ending']['reset_frame']}")
     return ", ".join(parts)
+
+
+def volume(counts: dict[str, Any]) -> str:
+    """The bytes that the goodput is of: where the capture missed some of what was acknowledged, those too."""
+    seen, acknowledged = (words.size(counts[name]) for name in ("unique_bytes", "acked_bytes"))
+    if not counts["data_segments"]:
+        return f"{acknowledged} acknowledged"
+    if (counts["acked_bytes"] or 0) > counts["unique_bytes"] and seen != acknowledged:
+        return f"{acknowledged} acknowledged, {seen} of them seen,"
+    return seen
 
 
 def one_flight(flow: dict[str, Any]) -> bool:

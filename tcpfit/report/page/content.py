@@ -132,7 +132,7 @@ def _section(found: Report, facts: dict[str, Any], start_ns: int) -> Section:
         ends=(words.endpoint(flow["src"], flow["src_port"]), words.endpoint(flow["dst"], flow["dst_port"])),
         facts=facts,
         report=found,
-        summary=f"{words.size(facts['counts']['unique_bytes'])} in {words.seconds(facts['duration_s'])}"
+        summary=f"{sentences.volume(facts['counts'])} in {words.seconds(facts['duration_s'])}"
         + ("" if sentences.one_flight(facts) else f", {sentences.goodput(facts)}"),
         seen=sentences.how_seen(facts),
         happened=sentences.what_happened(facts),
