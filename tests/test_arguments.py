@@ -355,7 +355,7 @@ CORPORA: list[Case] = [
         lambda _: corpus.run([SAMPLE], "out", settings={"rule": "window"}),
         "settings must be a tcpfit.corpus.Settings, got",
     ),
-    (lambda _: corpus.run([SAMPLE], "out", workers=1.5), "workers must be a whole number of at least 1, got 1.5"),
+    (lambda _: corpus.run([SAMPLE], "out", workers=1.5), "whole number of at least 1 and below 2^10, got 1.5"),
     (lambda _: corpus.run([SAMPLE], "out", scheduler=5), "scheduler must be a text, got 5"),
     (lambda _: corpus.run([SAMPLE], "out", progress=5), "progress must be a function, got 5"),
     (
