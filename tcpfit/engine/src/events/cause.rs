@@ -71,6 +71,8 @@ pub struct Episodes {
     partial_ns: i64,
     /// How the segment that passes now came, as far as a path stood still.
     passage: Passage,
+    /// When a resend passed that duplicate ACKs had asked for, as no silence came before it.
+    pub answered_ns: i64,
     pub recoveries: u64,
     pub timeouts: u64,
     pub probes: u64,
@@ -91,6 +93,7 @@ impl Blank for Episodes {
         least_timer_s: SHORTEST_TIMER_S,
         partial_ns: 0,
         passage: Passage::NONE,
+        answered_ns: i64::MIN,
         recoveries: 0,
         timeouts: 0,
         probes: 0,
@@ -381,6 +384,7 @@ impl Sender {
 
     fn on_timeout(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
         let timer_s = self.ran_s(q);
+        let whole = timer_s >= self.least_round_trip_s();
         let head = if self.one_way { sent.left } else { self.una };
         let again = self.episodes.timer_una == head;
         self.episodes.backoff = if again { self.episodes.backoff + 1 } else { 0 };
@@ -390,7 +394,7 @@ impl Sender {
             let least_s = &mut self.episodes.least_timer_s;
             *least_s = least_s.min(TIMER_SHARE * q.timer_s);
         }
-        if !again && sent.frame != 0 {
+        if !again && sent.frame != 0 && whole {
             let (seen_s, mean_s) = (
                 timer_s / f64::from(self.episodes.doublings).exp2(),
                 &mut self.episodes.timer_s,
@@ -425,13 +429,22 @@ impl Sender {
             } else {
                 0.95
             },
-            value: timer_s.into(),
+            value: whole.then_some(timer_s).into(),
             replayed_s: replayed.then(|| self.rtt.rto_s() * backed_off).into(),
             replayed_rfc_s: replayed.then(|| self.rtt.rfc_rto_s() * backed_off).into(),
             ..EventRow::NONE
         };
         self.close_episode(sent.time_ns, true, sink);
         self.open_episode(Phase::Loss, row);
+    }
+
+    /// No timer is shorter (RFC 6298, 2.3): of what looks so a queue took the beginning, or it was started by what is not seen.
+    fn least_round_trip_s(&self) -> f64 {
+        if self.rtt.min_s.is_finite() {
+            self.rtt.min_s
+        } else {
+            0.0
+        }
     }
 
     /// How long the timer ran that has expired: no shorter than a round trip (RFC 6298, 2.3), or else since the first partial
@@ -571,4 +584,46 @@ impl Sender {
 
 fn frame(number: u64) -> Option<u64> {
     (number != 0).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rows::{FlowRow, RoundRow};
+
+    #[derive(Default)]
+    struct Events(Vec<EventRow>);
+
+    impl Sink for Events {
+        fn flow(&mut self, _: FlowRow) {}
+
+        fn event(&mut self, row: EventRow) {
+            self.0.push(row);
+        }
+
+        fn round(&mut self, _: RoundRow) {}
+    }
+
+    #[test]
+    fn a_timer_that_ran_shorter_than_a_round_trip_is_none_to_learn() {
+        let timers_s = |again_ms: i64| {
+            let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+            sender.rtt.seed(0.05);
+            let sent = |n: u64, ms: i64| Sent {
+                frame: 1 + n,
+                ..Sent::unseen(1000 * n, 1000 * (n + 1), 1_000_000 * ms)
+            };
+            (0..5).for_each(|n| sender.send_new(&sent(n, n as i64)));
+            sender.duplicate_acks = DUPTHRESH;
+            sender.episodes.answered_ns = 100_000_000;
+            let mut events = Events::default();
+            assert_eq!(Reason::FastDupthresh, sender.send_again(&sent(0, 100), &mut events));
+            assert_eq!(Reason::Rto, sender.send_again(&sent(0, again_ms), &mut events));
+            sender.finish(&mut events);
+            let timeout = events.0.iter().find(|event| event.kind == Kind::Timeout).unwrap();
+            (sender.episodes.timer_s, timeout.value.get())
+        };
+        assert_eq!((0.0, None), timers_s(101));
+        assert_eq!((0.3, Some(0.3)), timers_s(400));
+    }
 }

@@ -3,7 +3,8 @@
 //! At the sender that is at once. Elsewhere the ACK has still to travel: capture point -> sender, and what the sender
 //! sends because of it -> capture point. With timestamps the data say so themselves: a segment that echoes the ACK's
 //! TSval (RFC 7323, 4.3) was sent after the ACK came. Without, the way is taken from the handshake and from resends,
-//! which answer the ACK that names them: the third duplicate (RFC 5681, 3.2) or a partial one (RFC 6582, 3.2).
+//! which answer the ACK that names them: the third duplicate (RFC 5681, 3.2) or a partial one (RFC 6582, 3.2). One that could
+//! be the timer's, which waits at least a round trip (RFC 6298, 2.3), shows no way; what comes without a silence is none.
 //!
 //! Not seen: a queue that grows between two losses of a flow without timestamps.
 
@@ -103,6 +104,8 @@ pub struct Answer {
     /// What the sender knew when it sent the segment before, in the same tick, has asked for it: other ACKs of the tick that
     /// it echoes may have come later.
     pub asked: bool,
+    /// Data sent for the second time, while no recovery was under way.
+    pub opens: bool,
 }
 
 impl Answer {
@@ -221,11 +224,12 @@ impl AckDelay {
         Some(oldest)
     }
 
-    /// Without timestamps: a resend shows how long the ACK that asked for it took.
-    pub fn on_resend(&mut self, answer: &Answer) {
+    /// Without timestamps: a resend shows how long the ACK that asked for it took. Whether it is certain that duplicate ACKs
+    /// have asked for it.
+    pub fn on_resend(&mut self, answer: &Answer) -> bool {
         let possible = self.way_ns == 0 && answer.resend() && !answer.older;
         if answer.tsecr.is_some() || !answer.is_sure_resend() && !possible {
-            return;
+            return false;
         }
         if self.way_ns == 0 {
             // nothing has told the way yet: a resend that the third duplicate ACK asked for does
@@ -235,11 +239,11 @@ impl AckDelay {
                 .map(|third_ns| answer.time_ns - third_ns);
             self.way_ns = third_ns.filter(|&took_ns| took_ns < LOST_ACK_NS).unwrap_or(0);
             self.least_ns = self.way_ns / 2;
-            return;
+            return false;
         }
         let mut edges = std::iter::once(&self.edge).chain(self.earlier.iter().rev());
         let Some(&edge) = edges.find(|edge| edge.at == answer.left) else {
-            return;
+            return false;
         };
         let partial_ns = answer.time_ns - edge.first_ns;
         let third_ns = edge.third_ns.map(|third_ns| answer.time_ns - third_ns);
@@ -251,10 +255,18 @@ impl AckDelay {
         };
         let longest_ns = (usual_ns as f64 * GROWTH) as i64 + WAY_MARGIN_NS;
         let possible = |&took_ns: &i64| took_ns >= self.least_ns && took_ns < longest_ns;
+        // no timer is shorter than a round trip (RFC 6298, 2.3), and a queue takes no more of the silence before it than
+        // what the round trip has grown by: without the silence duplicate ACKs have asked for the resend
+        let asked_ns = third_ns.filter(|&took_ns| took_ns >= self.least_ns && took_ns < (LONGEST_WAY_S * 1e9) as i64);
+        if let Some(took_ns) = asked_ns.filter(|_| answer.opens && answer.silence_ns < self.least_ns / 2) {
+            self.way_ns = took_ns;
+            return true;
+        }
         let took_ns = [Some(partial_ns), third_ns].into_iter().flatten().filter(possible);
         if let Some(took_ns) = took_ns.min_by_key(|took_ns| (took_ns - self.way_ns).abs()) {
             self.way_ns = took_ns;
         }
+        false
     }
 
     /// Learns the sender's clock, and what it says of how the answer came.
@@ -413,6 +425,7 @@ mod tests {
             newest: true,
             older: false,
             asked: false,
+            opens: false,
         });
         acks.way_ns
     }
@@ -443,6 +456,7 @@ mod tests {
             newest: true,
             older: false,
             asked: false,
+            opens: false,
         };
         // of two with one stamp the second may still be under way: its own way shows when the next stamp comes back
         let mut came = |time_ns: i64, tsecr: u32| {
@@ -475,6 +489,7 @@ mod tests {
                 newest: true,
                 older: false,
                 asked: false,
+                opens: false,
             };
             let came_ns = acks.next(&answer).map(|ack| ack.time_ns);
             (came_ns, acks.way_ns)

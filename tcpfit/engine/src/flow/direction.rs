@@ -413,6 +413,7 @@ impl Flow {
             newest: self.arrivals.is_newest(segment.ip_id),
             older: self.arrivals.is_older(segment.ip_id),
             asked: false,
+            opens: self.sender.opens_episode(left),
         };
         answer.asked = self.is_further_resend(&answer, segment);
         if self.sender.way_unknown && segment.payload > 0 {
@@ -420,7 +421,9 @@ impl Flow {
         }
         let passage = self.acks.learn(&answer);
         self.sender.passes(passage);
-        self.acks.on_resend(&answer);
+        if self.acks.on_resend(&answer) {
+            self.sender.episodes.answered_ns = segment.time_ns;
+        }
         while let Some(ack) = self.acks.next(&answer) {
             self.sender.on_late_ack(&ack, sink);
             answer.nxt = self.sender.nxt;

@@ -88,6 +88,13 @@ impl Sender {
         self.phase == Phase::Open && head.is_some_and(|u| !u.is_resent())
     }
 
+    /// Without SACK: data at `left` that were sent once are sent again, and no episode is under way.
+    pub fn opens_episode(&self, left: u64) -> bool {
+        let open = !self.sack && self.phase == Phase::Open && left < self.nxt && !self.waits_longer();
+        let unit = || self.board.units.get(self.board.find(left));
+        open && unit().is_some_and(|u| !u.is_resent())
+    }
+
     /// The lowest unit outstanding.
     pub fn head(&self) -> Option<(u64, u64)> {
         self.board.units.front().map(|u| (u.left, u.right()))

@@ -62,6 +62,9 @@ impl Sender {
         if can_probe && !q.clocked && due {
             return Reason::Tlp;
         }
+        if q.head && self.duplicate_acks >= DUPTHRESH && self.episodes.answered_ns == q.time_ns {
+            return Reason::FastDupthresh;
+        }
         // away from the sender what duplicate ACKs asked for may have been held on its way for as long as a short timer
         let held = self.vantage != Vantage::Sender && self.timestamps && self.duplicate_acks >= DUPTHRESH;
         if q.head && timer && (full_timer || !held || self.is_silent(q)) {
@@ -158,7 +161,9 @@ impl Sender {
             // without SACK nothing but the timer repeats a resend, and that is above the round trip (RFC 6298, 2.3); it may
             // have run since the first partial ACK (RFC 6582, 4: the impatient variant)
             let since_partial = self.vantage == Vantage::Sender && !q.clocked;
-            return if timer || since_partial || q.timer_s >= RECOVERY_SILENCE_S.min(self.rtt.srtt_s / 2.0) {
+            // behind a queue the timer's comes as close as it was sent after the resend before it
+            let queued = self.vantage != Vantage::Sender && !self.timestamps && q.last.seen();
+            return if timer || since_partial || queued || q.timer_s >= RECOVERY_SILENCE_S.min(self.rtt.srtt_s / 2.0) {
                 Reason::Rto
             } else {
                 Reason::LostRetransmission

@@ -17,10 +17,8 @@ impl Sender {
         if q.copies > 1 || q.last.seen() || self.vantage == Vantage::Sender {
             return None;
         }
-        // a host that has seen reordering waits for more duplicate ACKs; those of what an episode had outstanding may answer
-        // its copies, and begin no other (RFC 6582, 3.2)
-        let reordering = self.reordering.get().is_some_and(|reordering| reordering.segments > 0);
-        let waits = reordering || self.episodes.taken_back;
+        // those of what an episode had outstanding may answer its copies, and begin no other (RFC 6582, 3.2)
+        let waits = self.waits_longer();
         let answers = self.una <= self.episodes.recover;
         let told = self.duplicate_acks >= DUPTHRESH && !waits && !answers;
         let late_ns = (LATE_ROUND_TRIPS * self.rtt.srtt_s * 1e9) as i64;
@@ -41,6 +39,12 @@ impl Sender {
             _ => return None,
         };
         is_late(asked_ns).then_some(asked_ns)
+    }
+
+    /// A host that has seen reordering waits for more duplicate ACKs.
+    pub fn waits_longer(&self) -> bool {
+        let reordering = self.reordering.get().is_some_and(|reordering| reordering.segments > 0);
+        reordering || self.episodes.get().is_some_and(|episodes| episodes.taken_back)
     }
 
     /// When a recovery had known that the data were lost, if it has sent new data since.
