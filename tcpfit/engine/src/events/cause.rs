@@ -108,20 +108,38 @@ impl Episodes {
     /// Expiries of a doubling timer that fill a silence: after n of them RTO (2^n - 1) has passed (RFC 6298, 5.5). RTO is
     /// what earlier expiries took, doubled as often as it still is; before one was seen, the replayed timer or RFC 6298's
     /// floor of 1 s (2.4), whichever divides the silence better.
-    pub fn expiries(&self, silence_s: f64, replayed_s: f64) -> usize {
+    pub fn expiries(&self, silence_s: f64, replayed_s: f64) -> Expiries {
         let fit = |rto_s: f64| {
             let n = (silence_s / rto_s + 1.0).log2().round().max(1.0);
-            (n as usize, (silence_s / (rto_s * (n.exp2() - 1.0))).ln().abs())
+            Expiries {
+                count: n as usize,
+                off: (silence_s / (rto_s * (n.exp2() - 1.0))).ln().abs(),
+            }
         };
         if self.timer_s > 0.0 {
-            return fit(self.timer_s * f64::from(self.doublings).exp2()).0;
+            return fit(self.timer_s * f64::from(self.doublings).exp2());
         }
         let (replayed, floor) = (fit(replayed_s), fit(replayed_s.max(RFC_FLOOR_S)));
-        if floor.1 < replayed.1 {
-            floor.0
+        if floor.off < replayed.off {
+            floor
         } else {
-            replayed.0
+            replayed
         }
+    }
+}
+
+/// Expiries of the timer that fill a silence.
+#[derive(Clone, Copy, Debug)]
+pub struct Expiries {
+    pub count: usize,
+    /// Logarithm of how much longer or shorter the silence is than they take.
+    off: f64,
+}
+
+impl Expiries {
+    /// They take as long as the silence; another number would take half as long, or twice.
+    pub fn fit(self) -> bool {
+        self.off < std::f64::consts::LN_2 / 4.0
     }
 }
 

@@ -66,6 +66,23 @@ impl Sender {
         (holes.filter(|u| !u.first_seen() && !u.is_resent()).count(), below)
     }
 
+    /// Segments that ACKs must have let go after the newest data seen: while no loss is known the window does not shrink (RFC
+    /// 5681, 3.1), and each ACK that moves the left edge lets as much go as it acknowledges. None where the application or
+    /// the receiver may have held the sender.
+    pub fn least_tail(&self) -> Option<usize> {
+        let smss = u64::from(self.smss);
+        let room = self
+            .window
+            .map_or(0, |window| self.una + u64::from(window))
+            .saturating_sub(self.nxt);
+        if self.phase != Phase::Open || self.has_ended() {
+            return None;
+        }
+        let outstanding = f64::from(segments(self.nxt - self.una, self.smss));
+        let tail = (self.rounds.steady_flight() - outstanding) as usize;
+        Some(tail.min((room / smss.max(1)) as usize)).filter(|&tail| tail > 0)
+    }
+
     /// When a resend was sent of which is known that it came after what passed last and before `until_ns`: the first of an
     /// episode at the third duplicate ACK (RFC 5681, 3.2), without SACK the next at the partial ACK (RFC 6582, 3.2), others as
     /// late as can be.

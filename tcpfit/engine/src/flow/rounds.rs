@@ -208,6 +208,14 @@ impl Rounds {
         self.window.disturbed = true;
     }
 
+    /// Most that was outstanding in the round under way and in the one before it, as far as no loss recovery lowered it.
+    pub fn steady_flight(&self) -> f64 {
+        let current = self.current.as_ref().filter(|_| !self.window.disturbed);
+        let before = self.waiting.back().filter(|_| !self.ended.disturbed);
+        let rows = current.into_iter().chain(before);
+        rows.fold(0.0, |most, row| row.flight.max(most))
+    }
+
     pub fn sample(&mut self, rtt_s: f64) {
         self.rtt_sum += rtt_s;
         self.rtt_count += 1;

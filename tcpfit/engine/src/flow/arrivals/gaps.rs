@@ -49,6 +49,8 @@ struct Silence {
     timer: bool,
     /// Expiries before the one that sent the segment.
     lost_expiries: usize,
+    /// As long as they take.
+    fits: bool,
 }
 
 impl Arrivals {
@@ -180,7 +182,10 @@ impl Arrivals {
             return;
         };
         let (asked, below) = sender.asked_for(passing.left);
-        let expiries = silence.lost_expiries.min(spare);
+        // what was asked for was sent, and what ACKs had let go, where the length of the silence does not say otherwise
+        let tail = sender.least_tail().filter(|_| !silence.fits);
+        let sure = tail.map_or(0, |tail| asked.min(1) + tail);
+        let expiries = silence.lost_expiries.min(spare.saturating_sub(sure));
         let asked = asked.min(spare - expiries);
         for _ in 0..asked {
             // a fast retransmit that was lost is why the timer had to run out
@@ -237,11 +242,13 @@ impl Arrivals {
         (timer || probe).then(|| {
             let timer_ns = sender.timer_start_ns();
             let timer_s = (passing.time_ns - timer_ns) as f64 / 1e9;
+            let expiries = sender.episodes.expiries(timer_s, sender.rtt.rto_s());
             Silence {
                 start_ns,
                 timer_ns,
                 timer,
-                lost_expiries: sender.episodes.expiries(timer_s, sender.rtt.rto_s()).saturating_sub(1),
+                lost_expiries: expiries.count.saturating_sub(1),
+                fits: expiries.fit(),
             }
         })
     }
