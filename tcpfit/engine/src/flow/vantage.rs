@@ -77,6 +77,16 @@ impl Position {
         }
     }
 
+    /// Only how long `end` took to answer is known.
+    pub fn of_answer(end: usize, half_s: f64) -> Self {
+        let mut position = Self::UNKNOWN;
+        if half_s < HOST_S {
+            position = Self::at(end, 0.8);
+        }
+        position.halves_s[end] = Some(half_s.max(0.0));
+        position
+    }
+
     /// Share of the round trip between the capture point and `end`.
     pub fn fraction(&self, end: usize) -> Option<f64> {
         if let [Some(a), Some(b)] = self.halves_s {
@@ -141,6 +151,18 @@ mod tests {
         );
         assert!((middle.fraction(0).unwrap() - 0.4).abs() < 1e-12);
         assert_eq!(Position::UNKNOWN.vantage(0), Vantage::Unknown);
+    }
+
+    #[test]
+    fn where_one_end_has_answered_late_the_other_says_whether_it_captures() {
+        let at_server = Position::of_answer(1, 0.00005);
+        assert_eq!(
+            (Vantage::Receiver, Vantage::Sender),
+            (at_server.vantage(0), at_server.vantage(1))
+        );
+        assert_eq!((Some(1), None), (at_server.local_end(), at_server.round_trip_s()));
+        let elsewhere = Position::of_answer(1, 0.05);
+        assert_eq!([Vantage::Unknown; 2], [0, 1].map(|end| elsewhere.vantage(end)));
     }
 
     #[test]

@@ -12,6 +12,8 @@ use crate::segment::{flags, Segment};
 const REPEATED_SYNS: usize = 16;
 /// The handshake's timer runs longer than this; a SYN that comes again sooner was copied on the way.
 const SYN_TIMER_S: f64 = 0.1;
+/// A client that waits so long for the answer to its SYN sends it again (RFC 6298, 2.1: 1 s; RFC 1122, 4.2.3.1: 3 s).
+const LONGEST_ANSWER_S: f64 = 3.0;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Syn {
@@ -60,11 +62,16 @@ impl End {
 
 impl Connection {
     /// Where the capture was taken, by the handshake that ends with `segment` of the client. A SYN-ACK that the timer sends
-    /// again says nothing of the way to the server: that is in the first.
+    /// again says nothing of the way to the server: that is in the first. A client that sends its SYN once, and whose answer to
+    /// the SYN-ACK comes later than it would have waited itself, has answered before: that was lost.
     pub(super) fn handshake_position(&self, client: usize, segment: &Segment) -> Position {
         let server = &self.ends[1 - client];
         let mut halves = [server.half(segment), server.answered.unwrap_or_default()];
         let sure = halves.iter().all(|half| half.sure);
+        let total_s = halves.iter().map(|half| half.time_ns as f64 / 1e9).sum::<f64>();
+        if sure && self.ends[client].syns == 1 && total_s > LONGEST_ANSWER_S {
+            return Position::of_answer(1 - client, halves[1].time_ns as f64 / 1e9);
+        }
         if client == 1 {
             halves.reverse();
         }
