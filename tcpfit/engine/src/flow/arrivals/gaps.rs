@@ -237,7 +237,14 @@ impl Arrivals {
         if sender.order == 0 || srtt_s == 0.0 {
             return None;
         }
-        let timer = length_s >= SHORTEST_TIMER_S.max(TIMER_ROUND_TRIPS * srtt_s);
+        // where nothing seen is outstanding no resend was asked for, and the least timer is a round trip (RFC 6298, 2.3); the
+        // smoothed one may have waited for delayed ACKs
+        let timer_s = if sender.una == sender.nxt {
+            sender.rtt.min_s.min(TIMER_ROUND_TRIPS * srtt_s)
+        } else {
+            TIMER_ROUND_TRIPS * srtt_s
+        };
+        let timer = length_s >= SHORTEST_TIMER_S.max(timer_s);
         let probe = sender.sack && length_s >= PROBE_ROUND_TRIPS * srtt_s;
         (timer || probe).then(|| {
             let timer_ns = sender.timer_start_ns();
