@@ -90,7 +90,10 @@ impl Sender {
             return Reason::Rto;
         }
         if q.head && self.duplicate_acks > 0 {
-            return Reason::EarlyRetransmit;
+            // where as much is outstanding that three duplicate ACKs could come, fewer ask for nothing (RFC 5827, 3.1)
+            let few = self.outstanding <= DUPTHRESH;
+            let timer = !few && !self.sack && q.timer_s >= self.least_round_trip_s();
+            return if timer { Reason::Rto } else { Reason::EarlyRetransmit };
         }
         if q.silence_s >= SHORTEST_TIMER_S {
             Reason::Rto
