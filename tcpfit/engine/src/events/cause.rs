@@ -644,4 +644,49 @@ mod tests {
         assert_eq!((0.0, None), timers_s(101));
         assert_eq!((0.3, Some(0.3)), timers_s(400));
     }
+
+    fn sent(n: u64, us: i64) -> Sent {
+        Sent {
+            frame: 1 + n,
+            ..Sent::unseen(1000 * n, 1000 * (n + 1), 1000 * us)
+        }
+    }
+
+    fn ack(ack: u64, us: i64) -> Ack {
+        Ack {
+            time_ns: 1000 * us,
+            frame: 1,
+            ack,
+            window: Some(60_000),
+            field: 60_000,
+            tsecr: None,
+            pure: true,
+            sack: [(0, 0); 4],
+            sack_len: 0,
+            ace: 0,
+            told: None,
+        }
+    }
+
+    #[test]
+    fn an_impatient_timer_may_end_just_after_a_duplicate_ack() {
+        let again = |us: i64| {
+            let mut events = Events::default();
+            let mut sender = Sender::new(0, 0, 1000, Vantage::Sender);
+            sender.rtt.seed(0.05);
+            sender.episodes.timer_s = 0.2;
+            (0..8).for_each(|n| sender.send_new(&sent(n, n as i64)));
+            (0..5).for_each(|n| sender.on_ack(&ack(0, 50_000 + n), &mut events));
+            assert_eq!(Reason::FastDupthresh, sender.send_again(&sent(0, 50_010), &mut events));
+            // the timer of this variant starts with the first partial ACK
+            sender.on_ack(&ack(1000, 100_000), &mut events);
+            assert_eq!(Reason::PartialAck, sender.send_again(&sent(1, 100_010), &mut events));
+            sender.on_ack(&ack(2000, us - 10_000), &mut events);
+            assert_eq!(Reason::PartialAck, sender.send_again(&sent(2, us - 9_990), &mut events));
+            sender.on_ack(&ack(2000, us - 100), &mut events);
+            sender.send_again(&sent(2, us), &mut events)
+        };
+        assert_eq!(Reason::Rto, again(300_000));
+        assert_eq!(Reason::LostRetransmission, again(260_000));
+    }
 }

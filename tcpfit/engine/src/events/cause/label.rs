@@ -163,7 +163,12 @@ impl Sender {
         if resent_before {
             // without SACK nothing but the timer repeats a resend, and that is above the round trip (RFC 6298, 2.3); it may
             // have run since the first partial ACK (RFC 6582, 4: the impatient variant)
-            let since_partial = self.vantage == Vantage::Sender && !q.clocked;
+            // and then end just after a duplicate ACK
+            let partial_ns = self.episodes.partial_ns;
+            let ran_s = (q.time_ns - partial_ns) as f64 / 1e9;
+            let full =
+                partial_ns > 0 && ran_s >= (TIMER_SHARE * self.shortest_timer_s()).max(self.episodes.least_timer_s);
+            let since_partial = self.vantage == Vantage::Sender && (!q.clocked || full);
             // behind a queue the timer's comes as close as it was sent after the resend before it
             let queued = self.vantage != Vantage::Sender && !self.timestamps && q.last.seen();
             return if timer || since_partial || queued || q.timer_s >= RECOVERY_SILENCE_S.min(self.rtt.srtt_s / 2.0) {
