@@ -362,6 +362,12 @@ impl Sender {
         }
     }
 
+    /// The timer, last started as far as is known, would have run out by now.
+    pub fn timer_may_have_run(&self, now_ns: i64) -> bool {
+        let ran_s = (now_ns - self.timer_start_ns()) as f64 / 1e9;
+        ran_s >= (TIMER_SHARE * self.shortest_timer_s()).max(self.episodes.least_timer_s)
+    }
+
     /// Sent now, no rule would explain it: nothing had asked for it, and no timer had run out.
     pub fn nothing_asked_for(&mut self, sent: &Sent) -> bool {
         self.question(sent).is_some_and(|q| self.label(&q) == Reason::Unknown)
@@ -688,5 +694,20 @@ mod tests {
         };
         assert_eq!(Reason::Rto, again(300_000));
         assert_eq!(Reason::LostRetransmission, again(260_000));
+    }
+
+    #[test]
+    fn a_host_that_may_wait_for_more_duplicate_acks_may_have_waited_for_its_timer() {
+        let opens = |duplicates: i64, us: i64| {
+            let mut events = Events::default();
+            let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+            sender.rtt.seed(0.05);
+            (0..4).for_each(|n| sender.send_new(&sent(n, n as i64)));
+            (0..duplicates).for_each(|n| sender.on_ack(&ack(0, 60_000 + n), &mut events));
+            sender.opens_episode(0, 1000 * us)
+        };
+        // three of four segments can have come, not four
+        assert!(opens(4, 200_000) && opens(4, 400_000));
+        assert!(opens(5, 200_000) && !opens(5, 400_000));
     }
 }

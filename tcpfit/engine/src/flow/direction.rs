@@ -413,7 +413,7 @@ impl Flow {
             newest: self.arrivals.is_newest(segment.ip_id),
             older: self.arrivals.is_older(segment.ip_id),
             asked: false,
-            opens: self.sender.opens_episode(left),
+            opens: self.sender.opens_episode(left, segment.time_ns),
         };
         answer.asked = self.is_further_resend(&answer, segment);
         if self.sender.way_unknown && segment.payload > 0 {

@@ -144,6 +144,8 @@ pub struct Duplicates {
     /// Without SACK: segments that Linux takes for received above the left edge `reno_una`, one for each duplicate ACK.
     pub reno: u32,
     pub reno_una: u64,
+    /// They were more once than segments outstanding: answers to needless copies, which a host may take for reordering.
+    pub beyond: bool,
 }
 
 impl Blank for Duplicates {
@@ -158,6 +160,7 @@ impl Blank for Duplicates {
         steps: 0,
         reno: 0,
         reno_una: 0,
+        beyond: false,
     };
 
     fn new(_flow: u32) -> Self {

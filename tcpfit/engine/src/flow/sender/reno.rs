@@ -15,6 +15,8 @@ impl Sender {
         }
         duplicates.reno_una = una;
         duplicates.reno += 1;
+        // more than can have been received with a hole: segments have overtaken others, and it waits for more from now on
+        self.duplicates.beyond |= self.duplicates.reno >= self.outstanding;
     }
 
     /// The left edge moves to `to`: one segment filled the hole, the others are taken off the count, which only a recovery
