@@ -198,6 +198,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "receiver-lost-after-partial-ack": ["sack-absent"],
         "receiver-lost-partial-ack-resend": ["sack-absent"],
         "receiver-lost-tail": ["sack-absent"],
+        "receiver-lost-window": ["sack-absent"],
         "receiver-timeout-again": ["sack-absent"],
         "reno-recovery-again": ["sack-absent"],
         "round-trip-fell": ["sack-absent"],
