@@ -360,13 +360,15 @@ class Rounds:
 
     @cached_property
     def _flow_falls(self) -> Floats:
-        """Share of the steps from one such round to the next in which the flight falls; NaN where there are too few."""
+        """Share of the steps from one such round to the next in which the flight falls, 0 where it may have been chance;
+        NaN where there are too few steps."""
         number = len(self.flow_count)
         calm = self._undisturbed
         step = np.flatnonzero(calm[:-1] & calm[1:] & (self.owner[1:] == self.owner[:-1]))
         falls = self.flight[step + 1] < self.flight[step]
         steps = np.bincount(self.owner[step], minlength=number)
         fell = np.bincount(self.owner[step[falls]], minlength=number)
+        fell[fell < PUSHES] = 0
         return np.where(steps >= TOLD_ROUNDS, fell / np.maximum(steps, 1), np.nan)
 
     @cached_property
