@@ -90,9 +90,11 @@ impl Sender {
             return Reason::Rto;
         }
         if q.head && self.duplicate_acks > 0 {
-            // where as much is outstanding that three duplicate ACKs could come, fewer ask for nothing (RFC 5827, 3.1)
+            // where as much is outstanding that three duplicate ACKs could come, fewer ask for nothing (RFC 5827, 3.1); away
+            // from the sender a queue may have taken part of the timer's silence
             let few = self.outstanding <= DUPTHRESH;
-            let timer = !few && !self.sack && q.timer_s >= self.least_round_trip_s();
+            let away = self.vantage != Vantage::Sender;
+            let timer = away && !few && !self.sack && q.timer_s >= self.least_round_trip_s();
             return if timer { Reason::Rto } else { Reason::EarlyRetransmit };
         }
         if q.silence_s >= SHORTEST_TIMER_S {
