@@ -360,7 +360,7 @@ class Rounds:
 
     @cached_property
     def _flow_falls(self) -> Floats:
-        """Share of the steps from one such round to the next in which the flight falls, 0 where it may have been chance;
+        """Share of the steps from one such round to the next in which the flight falls, 0 where that may be chance;
         NaN where there are too few steps."""
         number = len(self.flow_count)
         calm = self._undisturbed
