@@ -41,13 +41,14 @@ impl Sender {
 
     fn label_open(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         if self.sack && q.sacked_above > 0 {
-            let rack = (q.time_ns - self.waited_for_ns(q)) as f64 / 1e9 <= self.longest_rack_s() && !full_timer;
+            let waited_s = || (q.time_ns - self.waited_for_ns(q)) as f64 / 1e9;
+            let rack = timer && !full_timer && waited_s() <= self.longest_rack_s();
             let enough = q.sacked_above >= DUPTHRESH;
             let told = enough && self.is_just_told(q);
             let expired = timer && !rack && (full_timer || !told) && !(enough && self.way_unknown);
             return if q.head && expired {
                 Reason::Rto
-            } else if enough && !(timer && rack) {
+            } else if enough && !rack {
                 Reason::FastDupthresh
             } else {
                 Reason::FastRack
