@@ -392,14 +392,7 @@ mod tests {
             time_ns,
             frame: 1,
             ack,
-            window: None,
-            field: 0,
-            tsecr: None,
-            pure: true,
-            sack: [(0, 0); 4],
-            sack_len: 0,
-            ace: 0,
-            told: None,
+            ..Ack::NONE
         }
     }
 

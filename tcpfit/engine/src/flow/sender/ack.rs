@@ -40,6 +40,21 @@ pub struct Ack {
 }
 
 impl Ack {
+    /// Says nothing but that it is an ACK.
+    pub const NONE: Self = Self {
+        time_ns: 0,
+        frame: 0,
+        ack: 0,
+        window: None,
+        field: 0,
+        tsecr: None,
+        pure: true,
+        sack: [(0, 0); 4],
+        sack_len: 0,
+        ace: 0,
+        told: None,
+    };
+
     /// What it says of marks; `progress` as in `Echo`.
     pub fn echo(&self, progress: bool) -> Echo {
         Echo {
@@ -238,16 +253,10 @@ impl Sender {
         let (at, window) = (self.nxt, self.window);
         let ack = Ack {
             time_ns,
-            frame: 0,
             ack: at,
             window,
             field: self.window_field,
-            tsecr: None,
-            pure: true,
-            sack: [(0, 0); 4],
-            sack_len: 0,
-            ace: 0,
-            told: None,
+            ..Ack::NONE
         };
         self.tick(time_ns);
         let way_unknown = std::mem::replace(&mut self.way_unknown, true);

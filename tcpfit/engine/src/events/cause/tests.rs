@@ -1,0 +1,91 @@
+//! Labels and timers where no scenario has what they hang on.
+
+use super::*;
+use crate::rows::{FlowRow, RoundRow};
+
+#[derive(Default)]
+struct Events(Vec<EventRow>);
+
+impl Sink for Events {
+    fn flow(&mut self, _: FlowRow) {}
+
+    fn event(&mut self, row: EventRow) {
+        self.0.push(row);
+    }
+
+    fn round(&mut self, _: RoundRow) {}
+}
+
+#[test]
+fn a_timer_that_ran_shorter_than_a_round_trip_is_none_to_learn() {
+    let timers_s = |again_ms: i64| {
+        let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+        sender.rtt.seed(0.05);
+        (0..5).for_each(|n| sender.send_new(&sent(n, 1000 * n as i64)));
+        sender.duplicate_acks = DUPTHRESH;
+        sender.episodes.answered_ns = 100_000_000;
+        let mut events = Events::default();
+        assert_eq!(Reason::FastDupthresh, sender.send_again(&sent(0, 100_000), &mut events));
+        assert_eq!(Reason::Rto, sender.send_again(&sent(0, 1000 * again_ms), &mut events));
+        sender.finish(&mut events);
+        let timeout = events.0.iter().find(|event| event.kind == Kind::Timeout).unwrap();
+        (sender.episodes.timer_s, timeout.value.get())
+    };
+    assert_eq!((0.0, None), timers_s(101));
+    assert_eq!((0.3, Some(0.3)), timers_s(400));
+}
+
+fn sent(n: u64, us: i64) -> Sent {
+    Sent {
+        frame: 1 + n,
+        ..Sent::unseen(1000 * n, 1000 * (n + 1), 1000 * us)
+    }
+}
+
+fn ack(ack: u64, us: i64) -> Ack {
+    Ack {
+        time_ns: 1000 * us,
+        frame: 1,
+        ack,
+        window: Some(60_000),
+        field: 60_000,
+        ..Ack::NONE
+    }
+}
+
+#[test]
+fn an_impatient_timer_may_end_just_after_a_duplicate_ack() {
+    let again = |us: i64| {
+        let mut events = Events::default();
+        let mut sender = Sender::new(0, 0, 1000, Vantage::Sender);
+        sender.rtt.seed(0.05);
+        sender.episodes.timer_s = 0.2;
+        (0..8).for_each(|n| sender.send_new(&sent(n, n as i64)));
+        (0..5).for_each(|n| sender.on_ack(&ack(0, 50_000 + n), &mut events));
+        assert_eq!(Reason::FastDupthresh, sender.send_again(&sent(0, 50_010), &mut events));
+        // the timer of this variant starts with the first partial ACK
+        sender.on_ack(&ack(1000, 100_000), &mut events);
+        assert_eq!(Reason::PartialAck, sender.send_again(&sent(1, 100_010), &mut events));
+        sender.on_ack(&ack(2000, us - 10_000), &mut events);
+        assert_eq!(Reason::PartialAck, sender.send_again(&sent(2, us - 9_990), &mut events));
+        sender.on_ack(&ack(2000, us - 100), &mut events);
+        sender.send_again(&sent(2, us), &mut events)
+    };
+    assert_eq!(Reason::Rto, again(300_000));
+    assert_eq!(Reason::LostRetransmission, again(260_000));
+}
+
+#[test]
+fn a_host_that_may_wait_for_more_duplicate_acks_may_have_waited_for_its_timer() {
+    let opens = |duplicates: i64, us: i64| {
+        let mut events = Events::default();
+        let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+        sender.rtt.seed(0.05);
+        (0..4).for_each(|n| sender.send_new(&sent(n, n as i64)));
+        (0..duplicates).for_each(|n| sender.on_ack(&ack(0, 60_000 + n), &mut events));
+        sender.opens_episode(0, 1000 * us)
+    };
+    // three of four segments can have come, not four
+    assert!(opens(4, 200_000) && opens(4, 400_000));
+    assert!(opens(5, 200_000) && !opens(5, 400_000));
+}
