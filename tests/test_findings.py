@@ -192,6 +192,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "fast-open-lost": ["syn-loss"],
         "impatient-timer": ["sack-absent", "spurious-timeouts"],
         "mirror-duplicate": ["duplicated-capture"],
+        "needless-copy-lost": ["sack-absent"],
         "partial-ack": ["sack-absent"],
         "probe-accepted": ["slow-receiver"],
         "probe-acknowledged": ["slow-receiver"],

@@ -204,6 +204,15 @@ RULES = {
             ("late, or sent again after the end of the capture", "a longer capture"),
         ),
     ),
+    "unanswered": Rule(
+        "The bytes had arrived before, and this copy was not needed. A receiver answers such a copy at once, and this one "
+        "has acknowledged each segment for itself, but no duplicate ACK came: the copy was lost as well.",
+        "RFC 5681, 4.2",
+        (
+            ("arrived, and its answer lost on the way back", "a capture at the receiver"),
+            ("arrived, and answered together with data", "ACKs of two segments while nothing is sent again"),
+        ),
+    ),
     "dsack": Rule(
         "The receiver reported with a SACK block below its ACK, or inside another block, that the bytes came a second "
         "time: the earlier copy had arrived.",

@@ -97,6 +97,7 @@ vocabulary! {
         Hole = "hole",
         IpIdGap = "ip-id-gap",
         NeverArrived = "never-arrived",
+        Unanswered = "unanswered",
         Dsack = "dsack",
         Discarded = "discarded",
         Eifel = "eifel",

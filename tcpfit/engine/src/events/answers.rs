@@ -11,14 +11,31 @@ const PATH_COPIES: u32 = 2;
 /// covers two segments, as if the second had come before the first. From 4 to 8 the measured flows come out the same.
 const COPIES_UNSEEN: f64 = 5.0;
 /// Needless copies remembered that have not been answered.
-const DUE: usize = 64;
+const DUE: usize = 256;
+/// Segments acknowledged while nothing was sent again, from which on it shows that each has an ACK of its own.
+const ONE_BY_ONE: u64 = 20;
+/// Segments an ACK, of a receiver that acknowledges each at once over a path that loses few ACKs.
+const SEGMENTS_AN_ACK: f64 = 1.02;
+
+/// A needless copy still to be answered.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    /// Not before.
+    time_ns: i64,
+    /// Its transmission, if it belongs to the stretch under way.
+    order: Option<u64>,
+}
 
 #[derive(Clone, Debug)]
 pub struct Answers {
-    /// Needless copies still to be answered: not before when, and whether they belong to the stretch under way.
-    due: VecDeque<(i64, bool)>,
-    /// Those of the stretch under way that were.
+    due: VecDeque<Due>,
+    /// Those of the stretch under way that were answered.
     answered: u32,
+    /// Those that should have been and were not.
+    unanswered: Vec<u64>,
+    /// What was acknowledged between stretches, and all before the last of these began.
+    undisturbed: Acknowledged,
+    acknowledged: Acknowledged,
     /// Data that came twice and were sent once.
     path_copies: u32,
     /// Number of the stretch of resends that is under way, or of the next.
@@ -31,11 +48,34 @@ pub struct Answers {
     resent_to: u64,
 }
 
+/// ACKs that moved the left edge, and by how many bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Acknowledged {
+    pub acks: u64,
+    pub bytes: u64,
+}
+
+impl Acknowledged {
+    const NONE: Self = Self { acks: 0, bytes: 0 };
+}
+
+/// The moment at which a stretch ends.
+pub struct Now {
+    pub time_ns: i64,
+    pub srtt_s: f64,
+    pub smss: u32,
+    /// Transmissions so far.
+    pub order: u64,
+    pub acknowledged: Acknowledged,
+}
+
 /// A stretch of resends that is over.
 pub struct Stretch {
     pub number: u32,
     /// Its copies known to be needless that were answered.
     pub answered: u32,
+    /// Those that were not, of a receiver that answers each: lost, or their answers were.
+    pub unanswered: Vec<u64>,
     /// How many copies the path made of its transmissions at most, mostly.
     pub path_copies: i64,
 }
@@ -45,6 +85,9 @@ impl Answers {
         Self {
             due: VecDeque::new(),
             answered: 0,
+            unanswered: Vec::new(),
+            undisturbed: Acknowledged::NONE,
+            acknowledged: Acknowledged::NONE,
             path_copies: 0,
             stretch: 1,
             under_way: false,
@@ -64,26 +107,36 @@ impl Answers {
         self.path_copies >= PATH_COPIES
     }
 
-    /// A needless copy is to be answered, not before `time_ns`; `counts` if it belongs to the stretch under way.
-    pub fn expect(&mut self, time_ns: i64, counts: bool) {
+    /// A needless copy is to be answered, not before `time_ns`; `order` is its transmission if it belongs to the stretch
+    /// under way.
+    pub fn expect(&mut self, time_ns: i64, order: Option<u64>) {
         if self.due.len() >= DUE {
             self.due.pop_front();
         }
-        self.due.push_back((time_ns, counts));
+        let place = self.due.iter().rposition(|due| due.time_ns <= time_ns);
+        self.due.insert(place.map_or(0, |n| n + 1), Due { time_ns, order });
     }
 
     /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip).
     pub fn take(&mut self, now_ns: i64, srtt_s: f64) -> bool {
-        let late_ns = (srtt_s * 5e8) as i64;
-        while self.due.front().is_some_and(|&(due_ns, _)| due_ns + late_ns < now_ns) {
-            self.due.pop_front();
-        }
-        let Some(&(_, counts)) = self.due.front().filter(|&&(due_ns, _)| due_ns <= now_ns) else {
+        self.give_up(now_ns, srtt_s);
+        let Some(&Due { order, .. }) = self.due.front().filter(|due| due.time_ns <= now_ns) else {
             return false;
         };
         self.due.pop_front();
-        self.answered += u32::from(counts);
+        self.answered += u32::from(order.is_some());
         true
+    }
+
+    /// Takes off what should have been answered before now.
+    fn give_up(&mut self, now_ns: i64, srtt_s: f64) {
+        let late_ns = (srtt_s * 5e8) as i64;
+        while let Some(due) = self.due.front().filter(|due| due.time_ns + late_ns < now_ns) {
+            if self.unanswered.len() < DUE {
+                self.unanswered.extend(due.order);
+            }
+            self.due.pop_front();
+        }
     }
 
     /// The stretch of resends under way.
@@ -96,11 +149,13 @@ impl Answers {
         self.stretch
     }
 
-    /// `order`: transmissions before it.
-    pub fn on_resend(&mut self, sent: &Sent, order: u64) {
+    /// `order`: transmissions before it; `acknowledged`: all so far.
+    pub fn on_resend(&mut self, sent: &Sent, order: u64, acknowledged: Acknowledged) {
         if !std::mem::replace(&mut self.under_way, true) {
             self.calm += order.saturating_sub(self.order);
             self.order = order;
+            self.undisturbed.acks += acknowledged.acks - self.acknowledged.acks;
+            self.undisturbed.bytes += acknowledged.bytes - self.acknowledged.bytes;
         }
         self.last_resend_ns = sent.time_ns;
         self.resent_to = self.resent_to.max(sent.right);
@@ -111,11 +166,27 @@ impl Answers {
         una >= self.resent_to && now_ns > self.last_resend_ns + (quiet_s * 1e9) as i64
     }
 
-    /// The stretch under way is over; `order`: transmissions so far.
-    pub fn close(&mut self, order: u64) -> Stretch {
+    /// Each segment has an ACK of its own, as far as was seen: the receiver does not wait with them, and few are lost.
+    fn are_one_by_one(&self, smss: u32) -> bool {
+        let Acknowledged { acks, bytes } = self.undisturbed;
+        let segments = bytes / u64::from(smss.max(1));
+        segments >= ONE_BY_ONE && segments as f64 <= acks as f64 * SEGMENTS_AN_ACK
+    }
+
+    /// The stretch under way is over.
+    pub fn close(&mut self, now: &Now) -> Stretch {
+        let order = now.order;
+        self.give_up(now.time_ns, now.srtt_s);
+        self.acknowledged = now.acknowledged;
+        let unanswered = std::mem::take(&mut self.unanswered);
         let closed = Stretch {
             number: self.stretch,
             answered: std::mem::take(&mut self.answered),
+            unanswered: if self.are_one_by_one(now.smss) {
+                unanswered
+            } else {
+                Vec::new()
+            },
             path_copies: self.likely_copies(order.saturating_sub(self.order)),
         };
         self.stretch += 1;
@@ -158,20 +229,51 @@ mod tests {
         assert_eq!(answers.likely_copies(100), 120);
     }
 
+    /// The end of a stretch at `time_ns`, at a smoothed round trip of 20 ns, after so many ACKs of one byte each.
+    fn now(time_ns: i64, acks: u64) -> Now {
+        Now {
+            time_ns,
+            srtt_s: 20e-9,
+            smss: 1,
+            order: 0,
+            acknowledged: Acknowledged { acks, bytes: acks },
+        }
+    }
+
     #[test]
     fn an_answer_is_taken_once_when_it_is_due() {
         let mut answers = Answers::new();
-        answers.expect(100, true);
-        answers.expect(100, false);
+        answers.expect(100, Some(1));
+        answers.expect(100, None);
         assert!(!answers.take(99, 20e-9));
         assert!(answers.take(100, 20e-9));
         assert!(answers.take(110, 20e-9));
         assert!(!answers.take(110, 20e-9));
         // of two one belonged to the stretch
-        assert_eq!(answers.close(0).answered, 1);
+        assert_eq!(answers.close(&now(200, 0)).answered, 1);
         // what was not answered in half a round trip was lost
-        answers.expect(200, true);
+        answers.expect(200, Some(2));
         assert!(!answers.take(211, 20e-9));
-        assert_eq!(answers.close(0).answered, 0);
+        assert_eq!(answers.close(&now(300, 0)).answered, 0);
+    }
+
+    #[test]
+    fn what_a_receiver_does_not_answer_that_answers_each_was_lost() {
+        let sent = Sent::unseen(0, 1, 0);
+        let unanswered = |acks: u64, bytes: u64| {
+            let mut answers = Answers::new();
+            answers.on_resend(&sent, 0, Acknowledged { acks, bytes });
+            for (time_ns, order) in [(120, Some(3)), (100, Some(1)), (110, Some(2)), (110, None)] {
+                answers.expect(time_ns, order);
+            }
+            assert!(answers.take(102, 20e-9));
+            answers.close(&now(125, acks)).unanswered
+        };
+        // the last can still be answered, and who acknowledged it is not of the stretch
+        assert_eq!(unanswered(20, 20), [2]);
+        assert_eq!(unanswered(1000, 1020), [2]);
+        // few segments, or several an ACK, show nothing
+        assert!(unanswered(19, 19).is_empty());
+        assert!(unanswered(1000, 1021).is_empty());
     }
 }

@@ -400,8 +400,9 @@ impl Sender {
         if let Some(reordering) = self.reordering.changed() {
             reordering.forget_unexplained();
         }
+        let now = self.now(self.last_ack_ns);
         if let Some(fates) = self.fates.changed() {
-            fates.close_stretch(if self.sack { 0 } else { old }, self.smss, self.order);
+            fates.close_stretch(if self.sack { 0 } else { old }, &now);
         }
         while let Some(unit) = self.board.units.pop_front() {
             if !unit.is_plain() {

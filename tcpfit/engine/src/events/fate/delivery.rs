@@ -36,7 +36,7 @@ impl Fates {
             original: unit.is_resent() && filler == 0 && filled.is_some() && reason == Reason::Eifel,
         };
         for t in unit.copies.iter().skip(filler + 1).filter(|t| t.seen()) {
-            self.answers.expect(t.time_ns + least_ns, true);
+            self.answers.expect(t.time_ns + least_ns, Some(t.order));
         }
         self.waiting.push(Waiting {
             dsacks: u32::from(unit.dsacks),
@@ -48,6 +48,7 @@ impl Fates {
             delivered_ns,
             delivered: true,
             head,
+            unanswered: 0,
             stretch: self.answers.stretch(),
         });
         delivered
@@ -63,10 +64,10 @@ impl Fates {
         let together = (unit.right, next) == (late.left, late.order) && now_ns - below.delivered_ns <= at_once_ns;
         let by_time = below.filler == Some(1) && below.filler_reason == Reason::Resent;
         if together && by_time && unit.copies.len() == 2 && unit.first().seen() {
-            let resent_ns = unit.last().time_ns;
+            let resent = *unit.last();
             below.filler = Some(0);
             below.filler_reason = Reason::AckJump;
-            self.answers.expect(resent_ns + floor.ns(), true);
+            self.answers.expect(resent.time_ns + floor.ns(), Some(resent.order));
         }
     }
 
@@ -83,6 +84,7 @@ impl Fates {
             dsacks: 0,
             delivered: false,
             head: false,
+            unanswered: 0,
             stretch: 0,
         });
     }

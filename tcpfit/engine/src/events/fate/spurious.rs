@@ -2,6 +2,7 @@
 
 use super::waiting::Waiting;
 use super::{Fates, PIECES};
+use crate::events::answers::Now;
 use crate::flow::rtt::Floor;
 use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission};
 use crate::flow::sender::{Ack, Sent, LOOKED_AT};
@@ -53,10 +54,10 @@ impl Fates {
 
     /// A stretch of resends is over; `needless` duplicate ACKs answered copies of data that had arrived. Resends judged
     /// needed beyond what that leaves were not. Which ones, nothing shows: the earliest are taken, at low confidence. Where
-    /// the path makes copies, as many of these may have been answered as it makes of `order` transmissions, less those before
-    /// the stretch: then there may be so many losses less.
-    pub fn close_stretch(&mut self, needless: u32, smss: u32, order: u64) {
-        let stretch = self.answers.close(order);
+    /// the path makes copies, as many of these may have been answered as it makes of the stretch's transmissions: then there
+    /// may be so many losses less. Needless copies beyond those that were answered were lost themselves.
+    pub fn close_stretch(&mut self, needless: u32, now: &Now) {
+        let (stretch, smss) = (self.answers.close(now), now.smss);
         let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
         let mut left = i64::from(needless) + i64::from(stretch.answered);
@@ -65,6 +66,15 @@ impl Fates {
         for w in self.waiting.iter_mut_from(first).filter(mine) {
             let beyond = w.filler.map_or(0, |f| w.unit.copies.len() - 1 - f);
             left -= (beyond as u32 * size(w)) as i64;
+        }
+        for w in self.waiting.iter_mut_from(first).filter(mine) {
+            let beyond = w.filler.map_or(usize::MAX, |f| f + 1);
+            for (k, t) in w.unit.copies.iter().enumerate().skip(beyond) {
+                if left < 0 && stretch.unanswered.contains(&t.order) {
+                    w.unanswered |= 1 << k;
+                    left += i64::from(size(w));
+                }
+            }
         }
         let mut unproven = 0;
         // what was acknowledged together with data below it may have been there before; the lowest filled the hole
@@ -95,7 +105,7 @@ impl Fates {
             self.unneeded.pop_front();
         }
         self.unneeded.push_back((sent.left, sent.right, sent.time_ns));
-        self.answers.expect(sent.time_ns + least_ns, false);
+        self.answers.expect(sent.time_ns + least_ns, None);
         let count = segments(sent.right - sent.left, smss);
         self.spurious += u64::from(count);
         let (frame, left, right) = ((sent.frame != 0).then_some(sent.frame), sent.left, sent.right);

@@ -13,6 +13,8 @@ const SURE: f64 = 0.95;
 const GIVEN_UP: f64 = 0.6;
 /// Confidence of a loss that may as well have been a late arrival.
 const DOUBTFUL: f64 = 0.5;
+/// Confidence that a needless copy was lost, which its answer may have been instead.
+const UNANSWERED: f64 = 0.7;
 /// Without ACKs a resend alone says so.
 const UNPROVEN: f64 = 0.5;
 
@@ -23,6 +25,7 @@ struct Verdict<'a> {
     lost: [bool; KEPT],
     confidence: f64,
     /// What says which transmission delivered the unit.
+    filler: Option<usize>,
     filler_reason: Reason,
     doubtful: bool,
 }
@@ -35,6 +38,7 @@ impl<'a> Verdict<'a> {
             waiting,
             lost: [false; KEPT],
             confidence: SURE,
+            filler,
             filler_reason,
             doubtful: is_doubtful(unit),
         };
@@ -89,6 +93,12 @@ impl<'a> Verdict<'a> {
         self.waiting.unit.copies[k].seen() && !self.lost[k]
     }
 
+    /// A copy that was needless was lost on its way: nothing answered it.
+    fn is_lost_copy(&self, k: usize, context: &Context) -> bool {
+        let unanswered = self.waiting.unanswered & (1 << k) != 0 && context.vantage == Vantage::Sender;
+        unanswered && self.filler.is_some_and(|filler| k > filler)
+    }
+
     fn next(&self, k: usize) -> Option<&Transmission> {
         self.waiting.unit.copies.get(k + 1)
     }
@@ -117,6 +127,7 @@ impl<'a> Verdict<'a> {
             flight: f64::from(t.flight),
             rtt_s: context.srtt_s,
             reason: match (t.seen(), k, next) {
+                _ if !self.lost[k] => Reason::Unanswered,
                 (true, _, _) => Reason::Resent,
                 (false, 0, Some(_)) => Reason::Hole,
                 (false, 0, None) => Reason::NeverArrived,
@@ -126,6 +137,7 @@ impl<'a> Verdict<'a> {
             confidence: match (unproven, self.doubtful && k == 0) {
                 (true, _) => UNPROVEN,
                 (false, true) => DOUBTFUL,
+                _ if !self.lost[k] => UNANSWERED,
                 (false, false) if inferred => self.confidence.min(GIVEN_UP),
                 (false, false) => self.confidence,
             },
@@ -177,7 +189,8 @@ impl Fates {
     /// Every transmission that did not arrive is a loss of its own.
     fn count_lost(&mut self, verdict: &Verdict, context: &Context) {
         let unit = &verdict.waiting.unit;
-        for (k, t) in unit.copies.iter().enumerate().filter(|&(k, _)| verdict.lost[k]) {
+        let lost = |&(k, _): &(usize, &Transmission)| verdict.lost[k] || verdict.is_lost_copy(k, context);
+        for (k, t) in unit.copies.iter().enumerate().filter(lost) {
             let count = self.pieces.count(t.order, true, unit.right - unit.left, context.smss);
             if count == 0 {
                 continue;

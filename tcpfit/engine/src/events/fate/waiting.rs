@@ -31,6 +31,8 @@ pub(super) struct Waiting {
     pub(super) delivered: bool,
     /// It was the lowest that its ACK covered.
     pub(super) head: bool,
+    /// Of its needless copies, a bit for each that should have been answered and was not.
+    pub(super) unanswered: u64,
     /// Stretch of resends it belongs to; it waits until that is over.
     pub(super) stretch: u32,
 }

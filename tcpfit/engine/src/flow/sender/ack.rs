@@ -1,6 +1,7 @@
 //! What ACKs tell the sender: the left edge, round trips, what has left the board.
 
 use super::{Sender, LOOKED_AT};
+use crate::events::answers::{Acknowledged, Now};
 use crate::events::cause::DUPTHRESH;
 use crate::events::fate::Fates;
 use crate::events::marks::{Echo, State};
@@ -569,6 +570,24 @@ impl Sender {
         self.fates.get().is_some_and(under_way)
     }
 
+    pub(super) fn acknowledged(&self) -> Acknowledged {
+        Acknowledged {
+            acks: self.totals.acks,
+            bytes: self.totals.acked_bytes,
+        }
+    }
+
+    /// What the end of a stretch of resends at `time_ns` is judged by.
+    pub(super) fn now(&self, time_ns: i64) -> Now {
+        Now {
+            time_ns,
+            srtt_s: self.rtt.srtt_s,
+            smss: self.smss,
+            order: self.order,
+            acknowledged: self.acknowledged(),
+        }
+    }
+
     /// Without SACK: a stretch of resends is over, a round trip after the last of them, when everything is acknowledged
     /// that was under way at the last duplicate ACK. The duplicate ACKs that nothing held explains were answers to copies
     /// of data that had arrived (RFC 5681, 4.2: those are acknowledged at once), so as many resends were not needed.
@@ -576,8 +595,8 @@ impl Sender {
         let quiet_s = self.rtt.srtt_s * QUIET_ROUND_TRIPS;
         let explained = self.una >= self.duplicates.held_to;
         if self.phase == Phase::Open && explained && self.fates.answers.is_quiet(self.una, now_ns, quiet_s) {
-            let order = self.order;
-            self.fates.close_stretch(self.unexplained_acks, self.smss, order);
+            let now = self.now(now_ns);
+            self.fates.close_stretch(self.unexplained_acks, &now);
             self.unexplained_acks = 0;
         }
     }

@@ -204,7 +204,8 @@ impl Sender {
         let count = segments(sent.right - sent.left, self.smss);
         let reason = self.on_resend(sent, sink);
         let order = self.order;
-        self.fates.answers.on_resend(sent, order);
+        let acknowledged = self.acknowledged();
+        self.fates.answers.on_resend(sent, order, acknowledged);
         let transmission = self.transmission(sent, reason, self.flight());
         let units = self.board.touch(sent.left.max(self.una), sent.right);
         let many = self.board.resendable(units.len());
