@@ -197,6 +197,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "probe-accepted": ["slow-receiver"],
         "probe-acknowledged": ["slow-receiver"],
         "receiver-lost-after-partial-ack": ["sack-absent"],
+        "receiver-lost-needless-copy": ["sack-absent"],
         "receiver-lost-partial-ack-resend": ["sack-absent"],
         "receiver-lost-tail": ["sack-absent"],
         "receiver-lost-window": ["sack-absent"],

@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 mod copies;
 mod gaps;
 mod late;
+mod repeats;
 
 pub use copies::{CAPTURE_COPY_NS, COPY_NS};
 pub use gaps::Missing;
@@ -81,6 +82,8 @@ struct Uncommon {
     skipped: VecDeque<i64>,
     /// Transmissions that are thought to have been made and did not pass.
     guessed: u64,
+    /// Frame of the last resend of data that had passed before.
+    repeated: u64,
     counts: Counts,
 }
 
@@ -183,7 +186,7 @@ impl Arrivals {
     /// The sender's FIN, at `left`: data below it that have not come by are missing.
     pub fn on_fin(&mut self, passing: Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         if passing.left > sender.nxt {
-            self.fill_gap(&passing, sender, sink);
+            self.fill_gap(&passing, self.last, sender, sink);
         }
     }
 
@@ -252,7 +255,7 @@ impl Arrivals {
             self.copy_event(passing, count, sender, sink);
             return;
         }
-        self.last = Some(*passing);
+        let before = self.last.replace(*passing);
         self.segments += u64::from(count);
         self.bytes += passing.right - passing.left;
         if passing.left < sender.nxt {
@@ -268,9 +271,9 @@ impl Arrivals {
         }
         if passing.left != sender.nxt || self.skipped() > 0 {
             if passing.left >= sender.nxt {
-                self.fill_gap(passing, sender, sink);
+                self.fill_gap(passing, before, sender, sink);
             } else {
-                self.lost_below(passing, sender, sink);
+                self.lost_below(passing, before, sender, sink);
             }
         }
         if passing.left >= sender.nxt {

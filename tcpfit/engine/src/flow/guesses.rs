@@ -3,7 +3,7 @@
 
 use crate::events::cause::DUPTHRESH;
 use crate::flow::arrivals::Missing;
-use crate::flow::scoreboard::{segments, Scoreboard, Unit, EARNED};
+use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit, EARNED};
 use crate::flow::sender::{Sender, Sent};
 use crate::rows::Phase;
 
@@ -114,6 +114,16 @@ impl Sender {
         open && unit().is_some_and(|u| !u.is_resent()) && !(may_wait() && self.timer_may_have_run(now_ns))
     }
 
+    /// A copy of data that are acknowledged, sent at `time_ns` before the sender knew that, never passed; `frame` shows it.
+    pub fn lost_copy(&mut self, left: u64, right: u64, time_ns: i64, frame: u64) {
+        let lost = Transmission {
+            flight: self.flight() as f32,
+            ..Transmission::unseen(time_ns, self.order)
+        };
+        self.order += u64::from(segments(right - left, self.smss));
+        self.fates.lost_copy(left, right, lost, frame);
+    }
+
     /// The lowest unit outstanding.
     pub fn head(&self) -> Option<(u64, u64)> {
         self.board.units.front().map(|u| (u.left, u.right()))
@@ -127,6 +137,9 @@ impl Sender {
     /// The guess that the transmission `order` carried the range at `left` was wrong.
     pub fn forget(&mut self, order: u64, left: u64) {
         self.board.forget(order, left);
+        if let Some(fates) = self.fates.changed() {
+            fates.forget(order);
+        }
     }
 
     /// When the hole was sent that the data at `left`, not seen so far, belong to.
@@ -232,7 +245,6 @@ impl Sender {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flow::scoreboard::Transmission;
     use crate::rows::Vantage;
 
     #[test]

@@ -3,7 +3,7 @@
 use super::waiting::Waiting;
 use super::Fates;
 use crate::flow::rtt::Floor;
-use crate::flow::scoreboard::{segments, History, Unit};
+use crate::flow::scoreboard::{segments, History, Transmission, Unit};
 use crate::flow::sender::Ack;
 use crate::flow::sequence::before;
 use crate::rows::Reason;
@@ -68,6 +68,43 @@ impl Fates {
             below.filler = Some(0);
             below.filler_reason = Reason::AckJump;
             self.answers.expect(resent.time_ns + floor.ns(), Some(resent.order));
+        }
+    }
+
+    /// A copy of data that had arrived before was lost before the capture point, as the frame shows; it may still come late.
+    pub fn lost_copy(&mut self, left: u64, right: u64, lost: Transmission, frame: u64) {
+        // of the copy that arrived no more is known
+        let arrived = Transmission {
+            frame,
+            order: 0,
+            ..lost
+        };
+        self.waiting.push(Waiting {
+            unit: History {
+                left,
+                right,
+                sacked_ns: 0,
+                discarded: false,
+                dsacks: 0,
+                copies: vec![arrived, lost],
+            },
+            filler: Some(0),
+            filler_reason: Reason::Resent,
+            ack_frame: Some(frame),
+            delivered_ns: lost.time_ns,
+            since_ns: lost.time_ns,
+            dsacks: 0,
+            delivered: true,
+            head: false,
+            unanswered: 0,
+            stretch: 0,
+        });
+    }
+
+    /// The guess that a copy of data which had arrived was the transmission `order` was wrong.
+    pub fn forget(&mut self, order: u64) {
+        for w in self.waiting.iter_mut() {
+            w.unit.copies.retain(|t| t.order != order || t.seen());
         }
     }
 

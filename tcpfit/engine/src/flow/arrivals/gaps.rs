@@ -67,7 +67,7 @@ impl Arrivals {
     }
 
     /// The number of the next transmission that is missing, if one is.
-    fn next_skipped(&mut self) -> Option<i64> {
+    pub(super) fn next_skipped(&mut self) -> Option<i64> {
         self.uncommon.as_mut()?.skipped.pop_front()
     }
 
@@ -84,7 +84,14 @@ impl Arrivals {
 
     /// Puts the transmissions that are missing before `passing` into their place: lost resends, the new data of the hole
     /// up to it, and after a silence the tail that the timer or a probe sends again.
-    pub(super) fn fill_gap(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+    /// `before` passed last.
+    pub(super) fn fill_gap(
+        &mut self,
+        passing: &Passing,
+        before: Option<Passing>,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) {
         let hole = passing.left - sender.nxt;
         let new = segments(hole, sender.smss);
         if !self.believes(new) {
@@ -104,7 +111,8 @@ impl Arrivals {
         let silence = self.silence(passing, sender);
         let enough = |s: &Silence| spare > s.lost_expiries;
         let tail = spare > 0 && !self.two_way && (new == 0 || sender.sack) && silence.as_ref().is_some_and(enough);
-        if !tail && new > 0 && !self.two_way && sender.likely_resend(passing.left).is_none() {
+        let back = self.repeats(spare, passing, before, sender).is_some();
+        if !tail && new > 0 && !self.two_way && sender.likely_resend(passing.left).is_none() && !back {
             // nothing could have been sent again: as many segments are missing as numbers, whatever their sizes
             let pieces = (self.skipped() as u64).clamp(u64::from(new), hole);
             let size = hole.div_ceil(pieces);
@@ -118,7 +126,7 @@ impl Arrivals {
             return;
         }
         if !tail {
-            self.lost_resends(spare, passing, sender, sink);
+            self.lost_resends(spare, passing, before, sender, sink);
         }
         let sent_ns = if tail { sender.last_sent_ns } else { passing.time_ns };
         self.missing_data(new, passing.left, sent_ns, passing, sender);
@@ -162,7 +170,13 @@ impl Arrivals {
 
     /// A resend passes and identifications are missing before it: earlier expiries of the timer, the tail that was lost
     /// before the timer ran out, or resends of the same recovery.
-    pub(super) fn lost_below(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+    pub(super) fn lost_below(
+        &mut self,
+        passing: &Passing,
+        before: Option<Passing>,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) {
         let spare = self.skipped();
         if spare == 0 {
             return;
@@ -171,7 +185,7 @@ impl Arrivals {
             if self.two_way || !sender.opens_recovery(passing.left) {
                 let due = sender.passed_over(passing.left);
                 self.id.explain(due, due);
-                self.lost_resends(spare, passing, sender, sink);
+                self.lost_resends(spare, passing, before, sender, sink);
                 return;
             }
             // nothing was sent again before the first resend: new data, as duplicate ACKs let go (RFC 3042)
@@ -269,7 +283,7 @@ impl Arrivals {
         }
     }
 
-    fn remember(&mut self, index: Option<i64>, left: u64, hole_ns: i64, passing: &Passing, sender: &Sender) {
+    pub(super) fn remember(&mut self, index: Option<i64>, left: u64, hole_ns: i64, passing: &Passing, sender: &Sender) {
         let missing = Missing {
             index,
             order: sender.order,
@@ -288,27 +302,51 @@ impl Arrivals {
         uncommon.missing.push_back(missing);
     }
 
-    /// `count` skipped identifications that no new data explain: resends that were lost again.
-    fn lost_resends(&mut self, count: usize, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+    /// `count` skipped identifications that no new data explain: resends that were lost again. `before` passed last.
+    fn lost_resends(
+        &mut self,
+        count: usize,
+        passing: &Passing,
+        before: Option<Passing>,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) {
         if count > INITIAL_WINDOW.max(sender.flight_max as usize) && sender.likely_resend(passing.left).is_none() {
             // more than was ever under way, and none of it is missing: other packets have these numbers
             self.share_counter();
             return;
         }
-        for _ in 0..count {
-            let time_ns = sender.fast_retransmit_ns(passing.time_ns);
-            self.lost_resend(passing.left, time_ns, passing, sender, sink);
+        let repeats = self.repeats(count, passing, before, sender);
+        for k in 0..count {
+            let (below, time_ns) = (passing.left, sender.fast_retransmit_ns(passing.time_ns));
+            match repeats.filter(|repeats| repeats.exact || sender.likely_resend(below).is_none()) {
+                Some(repeats) => self.lost_repeat(k, &repeats, passing, sender, sink),
+                None => self.lost_resend(below, time_ns, passing, sender, sink),
+            }
         }
     }
 
     /// A resend of data below `below`, sent at `time_ns`, that never passed.
     fn lost_resend(&mut self, below: u64, time_ns: i64, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
-        let index = self.next_skipped();
-        let Some((left, right)) = sender.likely_resend(below) else {
+        let Some(range) = sender.likely_resend(below) else {
             // nothing is missing that could have been sent again: a packet without data, or data not yet known to be missing
+            self.next_skipped();
             self.uncommon().counts.unplaced += u64::from(!self.two_way);
             return;
         };
+        self.lost_again(range, time_ns, passing, sender, sink);
+    }
+
+    /// A resend of a range, sent at `time_ns`, that never passed.
+    pub(super) fn lost_again(
+        &mut self,
+        (left, right): (u64, u64),
+        time_ns: i64,
+        passing: &Passing,
+        sender: &mut Sender,
+        sink: &mut dyn Sink,
+    ) {
+        let index = self.next_skipped();
         self.remember(index, left, time_ns, passing, sender);
         sender.send_again(&Sent::unseen(left, right, time_ns), sink);
     }

@@ -108,6 +108,9 @@ impl Arrivals {
             ..Self::sent(&passing)
         };
         let seen_before = sender.seen_before(passing.left, split);
+        if seen_before {
+            self.uncommon().repeated = passing.frame;
+        }
         if place == Place::Unknown && !seen_before && !sender.one_way {
             Self::lost_before(&again, sender, sink);
         }
