@@ -14,6 +14,8 @@ const REPEATED_SYNS: usize = 16;
 const SYN_TIMER_S: f64 = 0.1;
 /// A client that waits so long for the answer to its SYN sends it again (RFC 6298, 2.1: 1 s; RFC 1122, 4.2.3.1: 3 s).
 const LONGEST_ANSWER_S: f64 = 3.0;
+/// Packets that a client may send of its first window, with its timer's, before any of them arrives.
+const FIRST_PACKETS: u16 = 32;
 
 #[derive(Clone, Copy, Default)]
 pub(super) struct Syn {
@@ -28,6 +30,7 @@ pub(super) struct Syn {
     again: bool,
     pub(super) incomplete: bool,
     pub(super) tsval: Option<u32>,
+    ip_id: Option<u16>,
     /// It had data (RFC 7413), or the one before it; a client leaves them out when it sends the SYN again.
     pub(super) data: bool,
 }
@@ -60,16 +63,27 @@ impl End {
     }
 }
 
+impl End {
+    /// By its identification the end has sent packets between its SYN and this one, as far as it counts a connection's.
+    fn has_sent_between(&self, segment: &Segment) -> bool {
+        let syn = self.syn.and_then(|syn| syn.ip_id);
+        let step = syn.zip(segment.ip_id).map(|(syn, id)| id.wrapping_sub(syn));
+        step.is_some_and(|step| (2..=FIRST_PACKETS).contains(&step))
+    }
+}
+
 impl Connection {
     /// Where the capture was taken, by the handshake that ends with `segment` of the client. A SYN-ACK that the timer sends
     /// again says nothing of the way to the server: that is in the first. A client that sends its SYN once, and whose answer to
-    /// the SYN-ACK comes later than it would have waited itself, has answered before: that was lost.
+    /// the SYN-ACK comes later than it would have waited itself, has answered before: that was lost. So it was where data come
+    /// first, and their identification is not the one after the SYN's, but a little above.
     pub(super) fn handshake_position(&self, client: usize, segment: &Segment) -> Position {
         let server = &self.ends[1 - client];
         let mut halves = [server.half(segment), server.answered.unwrap_or_default()];
         let sure = halves.iter().all(|half| half.sure);
         let total_s = halves.iter().map(|half| half.time_ns as f64 / 1e9).sum::<f64>();
-        if sure && self.ends[client].syns == 1 && total_s > LONGEST_ANSWER_S {
+        let late = sure && self.ends[client].syns == 1 && total_s > LONGEST_ANSWER_S;
+        if late || segment.payload > 0 && self.ends[client].has_sent_between(segment) {
             return Position::of_answer(1 - client, halves[1].time_ns as f64 / 1e9);
         }
         if client == 1 {
@@ -117,6 +131,7 @@ impl Connection {
             again,
             incomplete: o.incomplete,
             tsval: o.timestamps.map(|(tsval, _)| tsval),
+            ip_id: segment.ip_id.filter(|&id| id != 0),
             data: segment.payload > 0 || known.is_some_and(|syn| syn.data && again),
         });
         let stamped = known.and_then(|syn| syn.tsval).filter(|_| again);
