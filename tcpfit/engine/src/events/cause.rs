@@ -105,6 +105,13 @@ impl Blank for Episodes {
 }
 
 impl Episodes {
+    /// Without a timer seen from start to end: a series of expiries that all left numbers, the first after `first_s`.
+    pub fn saw_series(&mut self, first_s: f64) {
+        if self.timer_s == 0.0 {
+            self.timer_s = first_s / f64::from(self.doublings).exp2();
+        }
+    }
+
     /// Expiries of a doubling timer that fill a silence: after n of them RTO (2^n - 1) has passed (RFC 6298, 5.5). RTO is
     /// what earlier expiries took, doubled as often as it still is; before one was seen, the replayed timer or RFC 6298's
     /// floor of 1 s (2.4), whichever divides the silence better.

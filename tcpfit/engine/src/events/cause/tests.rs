@@ -35,6 +35,25 @@ fn a_timer_that_ran_shorter_than_a_round_trip_is_none_to_learn() {
     assert_eq!((0.3, Some(0.3)), timers_s(400));
 }
 
+#[test]
+fn a_series_of_expiries_tells_the_first_of_its_timers_where_none_was_seen() {
+    let mut episodes = Episodes::BLANK.clone();
+    // 3 s are four expiries of a timer of 0.2 s, or two of one of a second (RFC 6298, 2.4)
+    assert_eq!(2, episodes.expiries(3.0, 0.25).count);
+    episodes.saw_series(0.2);
+    let expiries = episodes.expiries(3.0, 0.25);
+    assert_eq!((4, true), (expiries.count, expiries.fit()));
+    // what was seen from start to end is not learned anew, and what was doubled is none of it
+    episodes.saw_series(0.4);
+    assert_eq!(0.2, episodes.timer_s);
+    let mut doubled = Episodes {
+        doublings: 2,
+        ..Episodes::BLANK.clone()
+    };
+    doubled.saw_series(0.8);
+    assert_eq!(0.2, doubled.timer_s);
+}
+
 fn sent(n: u64, us: i64) -> Sent {
     Sent {
         frame: 1 + n,

@@ -236,6 +236,9 @@ impl Arrivals {
         let Some((left, right)) = sender.head() else { return };
         let length_ns = passing.time_ns - silence.timer_ns;
         let first_ns = length_ns as f64 / (2f64.powi(count as i32 + 1) - 1.0);
+        if count > 0 && count == silence.lost_expiries {
+            sender.episodes.saw_series(first_ns / 1e9);
+        }
         for k in 1..=count {
             let time_ns = silence.timer_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
             let index = self.next_skipped();
