@@ -33,40 +33,49 @@ pub struct Answers {
     answered: u32,
     /// Those that should have been and were not.
     unanswered: Vec<u64>,
-    /// What was acknowledged between stretches, and all before the last of these began.
-    undisturbed: Acknowledged,
-    acknowledged: Acknowledged,
+    /// ACKs that moved the left edge between stretches, and by how many bytes.
+    undisturbed: (u64, u64),
+    /// The last stretch began then or, if it is over, ended.
+    since: Moment,
+    /// Duplicate ACKs during the stretch under way.
+    duplicates: u64,
     /// Data that came twice and were sent once.
     path_copies: u32,
     /// Number of the stretch of resends that is under way, or of the next.
     stretch: u32,
     under_way: bool,
-    /// Transmissions before the last stretch began or, if it is over, before it ended; and those between stretches.
-    order: u64,
+    /// Transmissions between stretches.
     calm: u64,
     last_resend_ns: i64,
     resent_to: u64,
 }
 
-/// ACKs that moved the left edge, and by how many bytes.
+/// What the sender had sent and heard at a moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Acknowledged {
+pub struct Moment {
+    pub time_ns: i64,
+    pub srtt_s: f64,
+    pub smss: u32,
+    /// Transmissions so far, in segments, and segments outstanding; of these, so many have brought duplicate ACKs.
+    pub order: u64,
+    pub outstanding: u32,
+    pub held: u32,
+    /// ACKs that moved the left edge, and by how many bytes.
     pub acks: u64,
     pub bytes: u64,
 }
 
-impl Acknowledged {
-    const NONE: Self = Self { acks: 0, bytes: 0 };
-}
-
-/// The moment at which a stretch ends.
-pub struct Now {
-    pub time_ns: i64,
-    pub srtt_s: f64,
-    pub smss: u32,
-    /// Transmissions so far.
-    pub order: u64,
-    pub acknowledged: Acknowledged,
+impl Moment {
+    const NONE: Self = Self {
+        time_ns: 0,
+        srtt_s: 0.0,
+        smss: 0,
+        order: 0,
+        outstanding: 0,
+        held: 0,
+        acks: 0,
+        bytes: 0,
+    };
 }
 
 /// A stretch of resends that is over.
@@ -74,8 +83,11 @@ pub struct Stretch {
     pub number: u32,
     /// Its copies known to be needless that were answered.
     pub answered: u32,
-    /// Those that were not, of a receiver that answers each: lost, or their answers were.
+    /// Those that were not when they should have been.
     pub unanswered: Vec<u64>,
+    /// Where the receiver answers each segment: how many of the transmissions outstanding at its beginning, or made since,
+    /// had no answer.
+    pub lost: Option<i64>,
     /// How many copies the path made of its transmissions at most, mostly.
     pub path_copies: i64,
 }
@@ -86,12 +98,12 @@ impl Answers {
             due: VecDeque::new(),
             answered: 0,
             unanswered: Vec::new(),
-            undisturbed: Acknowledged::NONE,
-            acknowledged: Acknowledged::NONE,
+            undisturbed: (0, 0),
+            since: Moment::NONE,
+            duplicates: 0,
             path_copies: 0,
             stretch: 1,
             under_way: false,
-            order: 0,
             calm: 0,
             last_resend_ns: i64::MIN / 2,
             resent_to: 0,
@@ -119,6 +131,7 @@ impl Answers {
 
     /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip).
     pub fn take(&mut self, now_ns: i64, srtt_s: f64) -> bool {
+        self.duplicates += 1;
         self.give_up(now_ns, srtt_s);
         let Some(&Due { order, .. }) = self.due.front().filter(|due| due.time_ns <= now_ns) else {
             return false;
@@ -149,13 +162,14 @@ impl Answers {
         self.stretch
     }
 
-    /// `order`: transmissions before it; `acknowledged`: all so far.
-    pub fn on_resend(&mut self, sent: &Sent, order: u64, acknowledged: Acknowledged) {
+    /// `now`: before it.
+    pub fn on_resend(&mut self, sent: &Sent, now: &Moment) {
         if !std::mem::replace(&mut self.under_way, true) {
-            self.calm += order.saturating_sub(self.order);
-            self.order = order;
-            self.undisturbed.acks += acknowledged.acks - self.acknowledged.acks;
-            self.undisturbed.bytes += acknowledged.bytes - self.acknowledged.bytes;
+            let since = std::mem::replace(&mut self.since, *now);
+            self.calm += now.order.saturating_sub(since.order);
+            self.undisturbed.0 += now.acks - since.acks;
+            self.undisturbed.1 += now.bytes - since.bytes;
+            self.duplicates = 0;
         }
         self.last_resend_ns = sent.time_ns;
         self.resent_to = self.resent_to.max(sent.right);
@@ -168,30 +182,27 @@ impl Answers {
 
     /// Each segment has an ACK of its own, as far as was seen: the receiver does not wait with them, and few are lost.
     fn are_one_by_one(&self, smss: u32) -> bool {
-        let Acknowledged { acks, bytes } = self.undisturbed;
+        let (acks, bytes) = self.undisturbed;
         let segments = bytes / u64::from(smss.max(1));
         segments >= ONE_BY_ONE && segments as f64 <= acks as f64 * SEGMENTS_AN_ACK
     }
 
     /// The stretch under way is over.
-    pub fn close(&mut self, now: &Now) -> Stretch {
-        let order = now.order;
+    pub fn close(&mut self, now: &Moment) -> Stretch {
         self.give_up(now.time_ns, now.srtt_s);
-        self.acknowledged = now.acknowledged;
-        let unanswered = std::mem::take(&mut self.unanswered);
+        let since = std::mem::replace(&mut self.since, *now);
+        let made = now.order.saturating_sub(since.order);
+        let sent = i64::from(since.outstanding) + made as i64 - i64::from(now.outstanding);
+        let answered = i64::from(since.held) + (now.acks - since.acks + self.duplicates) as i64;
         let closed = Stretch {
             number: self.stretch,
             answered: std::mem::take(&mut self.answered),
-            unanswered: if self.are_one_by_one(now.smss) {
-                unanswered
-            } else {
-                Vec::new()
-            },
-            path_copies: self.likely_copies(order.saturating_sub(self.order)),
+            unanswered: std::mem::take(&mut self.unanswered),
+            lost: self.are_one_by_one(now.smss).then_some(sent - answered),
+            path_copies: self.likely_copies(made),
         };
         self.stretch += 1;
         self.under_way = false;
-        self.order = order;
         closed
     }
 
@@ -229,14 +240,15 @@ mod tests {
         assert_eq!(answers.likely_copies(100), 120);
     }
 
-    /// The end of a stretch at `time_ns`, at a smoothed round trip of 20 ns, after so many ACKs of one byte each.
-    fn now(time_ns: i64, acks: u64) -> Now {
-        Now {
+    /// A moment at a smoothed round trip of 20 ns, when so many segments of one byte have been acknowledged by as many ACKs.
+    fn moment(time_ns: i64, acks: u64) -> Moment {
+        Moment {
             time_ns,
             srtt_s: 20e-9,
             smss: 1,
-            order: 0,
-            acknowledged: Acknowledged { acks, bytes: acks },
+            acks,
+            bytes: acks,
+            ..Moment::NONE
         }
     }
 
@@ -250,30 +262,40 @@ mod tests {
         assert!(answers.take(110, 20e-9));
         assert!(!answers.take(110, 20e-9));
         // of two one belonged to the stretch
-        assert_eq!(answers.close(&now(200, 0)).answered, 1);
+        assert_eq!(answers.close(&moment(200, 0)).answered, 1);
         // what was not answered in half a round trip was lost
         answers.expect(200, Some(2));
         assert!(!answers.take(211, 20e-9));
-        assert_eq!(answers.close(&now(300, 0)).answered, 0);
+        let closed = answers.close(&moment(300, 0));
+        assert_eq!((closed.answered, closed.unanswered), (0, vec![2]));
     }
 
     #[test]
-    fn what_a_receiver_does_not_answer_that_answers_each_was_lost() {
-        let sent = Sent::unseen(0, 1, 0);
-        let unanswered = |acks: u64, bytes: u64| {
+    fn of_a_receiver_that_answers_each_segment_what_has_no_answer_was_lost() {
+        let lost = |acks: u64, bytes: u64| {
             let mut answers = Answers::new();
-            answers.on_resend(&sent, 0, Acknowledged { acks, bytes });
-            for (time_ns, order) in [(120, Some(3)), (100, Some(1)), (110, Some(2)), (110, None)] {
-                answers.expect(time_ns, order);
-            }
-            assert!(answers.take(102, 20e-9));
-            answers.close(&now(125, acks)).unanswered
+            // ten are outstanding, of which three have brought duplicate ACKs
+            let begin = Moment {
+                outstanding: 10,
+                held: 3,
+                bytes,
+                ..moment(100, acks)
+            };
+            answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
+            assert!(!answers.take(110, 20e-9));
+            // seven more are sent, of which two are under way; six have answers that move the edge, one has another
+            answers
+                .close(&Moment {
+                    outstanding: 2,
+                    order: 7,
+                    ..moment(200, acks + 6)
+                })
+                .lost
         };
-        // the last can still be answered, and who acknowledged it is not of the stretch
-        assert_eq!(unanswered(20, 20), [2]);
-        assert_eq!(unanswered(1000, 1020), [2]);
+        assert_eq!(lost(20, 20), Some(15 - 10));
+        assert_eq!(lost(1000, 1020), Some(15 - 10));
         // few segments, or several an ACK, show nothing
-        assert!(unanswered(19, 19).is_empty());
-        assert!(unanswered(1000, 1021).is_empty());
+        assert_eq!(lost(19, 19), None);
+        assert_eq!(lost(1000, 1021), None);
     }
 }

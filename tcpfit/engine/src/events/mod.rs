@@ -1,6 +1,6 @@
 //! Flows -> events: one detector a file. Each emission carries its reason and the frames that prove it.
 
-pub mod answers;
+pub(crate) mod answers;
 pub mod cause;
 pub mod fate;
 mod ledger;

@@ -400,7 +400,7 @@ impl Sender {
         if let Some(reordering) = self.reordering.changed() {
             reordering.forget_unexplained();
         }
-        let now = self.now(self.last_ack_ns);
+        let now = self.moment(self.last_ack_ns);
         if let Some(fates) = self.fates.changed() {
             fates.close_stretch(if self.sack { 0 } else { old }, &now);
         }

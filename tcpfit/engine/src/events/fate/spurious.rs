@@ -2,7 +2,7 @@
 
 use super::waiting::Waiting;
 use super::{Fates, PIECES};
-use crate::events::answers::Now;
+use crate::events::answers::{Moment, Stretch};
 use crate::flow::rtt::Floor;
 use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission};
 use crate::flow::sender::{Ack, Sent, LOOKED_AT};
@@ -55,8 +55,8 @@ impl Fates {
     /// A stretch of resends is over; `needless` duplicate ACKs answered copies of data that had arrived. Resends judged
     /// needed beyond what that leaves were not. Which ones, nothing shows: the earliest are taken, at low confidence. Where
     /// the path makes copies, as many of these may have been answered as it makes of the stretch's transmissions: then there
-    /// may be so many losses less. Needless copies beyond those that were answered were lost themselves.
-    pub fn close_stretch(&mut self, needless: u32, now: &Now) {
+    /// may be so many losses less. Where more of the stretch was lost than that, needless copies were.
+    pub fn close_stretch(&mut self, needless: u32, now: &Moment) {
         let (stretch, smss) = (self.answers.close(now), now.smss);
         let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
@@ -66,15 +66,6 @@ impl Fates {
         for w in self.waiting.iter_mut_from(first).filter(mine) {
             let beyond = w.filler.map_or(0, |f| w.unit.copies.len() - 1 - f);
             left -= (beyond as u32 * size(w)) as i64;
-        }
-        for w in self.waiting.iter_mut_from(first).filter(mine) {
-            let beyond = w.filler.map_or(usize::MAX, |f| f + 1);
-            for (k, t) in w.unit.copies.iter().enumerate().skip(beyond) {
-                if left < 0 && stretch.unanswered.contains(&t.order) {
-                    w.unanswered |= 1 << k;
-                    left += i64::from(size(w));
-                }
-            }
         }
         let mut unproven = 0;
         // what was acknowledged together with data below it may have been there before; the lowest filled the hole
@@ -97,6 +88,32 @@ impl Fates {
             }
         }
         self.unproven += unproven;
+        self.lose_needless(&stretch, first, smss);
+    }
+
+    /// What was lost of the stretch beyond the known losses of its units, which wait from `first` on, were copies that were
+    /// needless: those whose answer is overdue, then others.
+    fn lose_needless(&mut self, stretch: &Stretch, first: usize, smss: u32) {
+        let Some(lost) = stretch.lost else { return };
+        let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
+        let size = |w: &Waiting| i64::from(segments(w.unit.right - w.unit.left, smss));
+        let units = self.waiting.iter_mut_from(first).filter(mine);
+        let known: i64 = units.map(|w| w.filler.map_or(0, |f| f as i64 * size(w))).sum();
+        let mut lacking = lost - known;
+        for overdue in [true, false] {
+            for w in self.waiting.iter_mut_from(first).filter(mine) {
+                let beyond = w.filler.map_or(usize::MAX, |f| f + 1);
+                for (k, t) in w.unit.copies.iter().enumerate().skip(beyond) {
+                    if lacking <= 0 {
+                        return;
+                    }
+                    if w.unanswered & (1 << k) == 0 && stretch.unanswered.contains(&t.order) == overdue {
+                        w.unanswered |= 1 << k;
+                        lacking -= size(w);
+                    }
+                }
+            }
+        }
     }
 
     /// Data that the sender knew to be acknowledged were sent again.

@@ -1,7 +1,7 @@
 //! What ACKs tell the sender: the left edge, round trips, what has left the board.
 
 use super::{Sender, LOOKED_AT};
-use crate::events::answers::{Acknowledged, Now};
+use crate::events::answers::Moment;
 use crate::events::cause::DUPTHRESH;
 use crate::events::fate::Fates;
 use crate::events::marks::{Echo, State};
@@ -570,21 +570,17 @@ impl Sender {
         self.fates.get().is_some_and(under_way)
     }
 
-    pub(super) fn acknowledged(&self) -> Acknowledged {
-        Acknowledged {
-            acks: self.totals.acks,
-            bytes: self.totals.acked_bytes,
-        }
-    }
-
-    /// What the end of a stretch of resends at `time_ns` is judged by.
-    pub(super) fn now(&self, time_ns: i64) -> Now {
-        Now {
+    /// What a stretch of resends is judged by that begins or ends at `time_ns`.
+    pub(super) fn moment(&self, time_ns: i64) -> Moment {
+        Moment {
             time_ns,
             srtt_s: self.rtt.srtt_s,
             smss: self.smss,
             order: self.order,
-            acknowledged: self.acknowledged(),
+            outstanding: self.outstanding,
+            held: self.unexplained_acks,
+            acks: self.totals.acks,
+            bytes: self.totals.acked_bytes,
         }
     }
 
@@ -595,7 +591,7 @@ impl Sender {
         let quiet_s = self.rtt.srtt_s * QUIET_ROUND_TRIPS;
         let explained = self.una >= self.duplicates.held_to;
         if self.phase == Phase::Open && explained && self.fates.answers.is_quiet(self.una, now_ns, quiet_s) {
-            let now = self.now(now_ns);
+            let now = self.moment(now_ns);
             self.fates.close_stretch(self.unexplained_acks, &now);
             self.unexplained_acks = 0;
         }

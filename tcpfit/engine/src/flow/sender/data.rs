@@ -203,9 +203,8 @@ impl Sender {
         self.tick(sent.time_ns);
         let count = segments(sent.right - sent.left, self.smss);
         let reason = self.on_resend(sent, sink);
-        let order = self.order;
-        let acknowledged = self.acknowledged();
-        self.fates.answers.on_resend(sent, order, acknowledged);
+        let now = self.moment(sent.time_ns);
+        self.fates.answers.on_resend(sent, &now);
         let transmission = self.transmission(sent, reason, self.flight());
         let units = self.board.touch(sent.left.max(self.una), sent.right);
         let many = self.board.resendable(units.len());
