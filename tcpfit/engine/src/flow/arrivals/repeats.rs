@@ -1,4 +1,5 @@
-//! Copies of data that had arrived, lost on their way: what a sender without SACK sends that goes back.
+//! Copies of data that had arrived, lost on their way: what a sender sends that goes back, without SACK or, having forgotten
+//! what was SACKed, after a timeout (RFC 2018, 8).
 
 use super::{Arrivals, Passing};
 use crate::flow::scoreboard::segments;
@@ -32,7 +33,7 @@ impl Arrivals {
         before: Option<Passing>,
         sender: &mut Sender,
     ) -> Option<Repeats> {
-        let before = before.filter(|_| count > 0 && !self.two_way && !sender.sack)?;
+        let before = before.filter(|_| count > 0 && !self.two_way)?;
         let repeated = self.uncommon.as_ref().is_some_and(|u| u.repeated == before.frame);
         let repeats = || passing.left < sender.nxt && sender.seen_before(passing.left, passing.right.min(sender.nxt));
         let (left, right, una) = (before.right, passing.left.min(sender.nxt), sender.una);
