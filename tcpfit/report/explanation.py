@@ -205,8 +205,8 @@ RULES = {
         ),
     ),
     "unanswered": Rule(
-        "The bytes had arrived before, and this copy was not needed. A receiver answers such a copy at once, and this one "
-        "has acknowledged each segment for itself, but no duplicate ACK came: the copy was lost as well.",
+        "The bytes had arrived before, and this copy was not needed. A receiver answers such a copy at once, and this "
+        "one has acknowledged each segment for itself, but an ACK is missing: the copy was lost as well.",
         "RFC 5681, 4.2",
         (
             ("arrived, and its answer lost on the way back", "a capture at the receiver"),
