@@ -82,6 +82,44 @@ def test_kuznetzov_says_which_way(tmp_path: Path) -> None:
     assert {2} == set(found.segments["direction"])
 
 
+# --- files behind one another, as `cat` leaves them ------------------------------------------------------------------
+
+
+def test_pcap_files_behind_one_another_are_read_on(tmp_path: Path) -> None:
+    first, second = pcap(packets=PACKETS[:7]), pcap(packets=[])
+    third = pcap(magic=0xA1B2CD34, order=">", version=(2, 4), rest=KUZNETZOV, packets=PACKETS[7:])
+    found = both(tmp_path / "a.pcap", first + second + third)
+    assert [(12_000, 1)] == found.flows.select("unique_bytes", "lost_segments").rows()
+    assert len(PACKETS) == found.capture["packets"] == found.capture["tcp_segments"]
+    sentence = f"frame 8 (byte {len(first)}): another pcap file begins here; it is read as part of this one (2 times)"
+    assert [sentence] == found.warnings
+    assert [sentence] == analysis.analyze(tmp_path / "a.pcap", reader="dpkt").warnings
+
+
+def test_a_pcap_file_of_another_link_behind_one(tmp_path: Path) -> None:
+    raw = [Packet(packet.time_ns, packet.data[14:], packet.wire_len - 14) for packet in PACKETS[7:]]
+    other = pcap(packets=raw).replace(struct.pack("<II", 65535, 1), struct.pack("<II", 9, 101))
+    data = pcap(packets=PACKETS[:7]) + other
+    found = both(tmp_path / "a.pcap", data)
+    assert ["EN10MB", "RAW"] == found.capture["link_types"]
+    assert [(12_000, 1)] == found.flows.select("unique_bytes", "lost_segments").rows()
+
+
+def test_a_header_behind_a_pcap_file_that_is_cut(tmp_path: Path) -> None:
+    for length, said in ((15, "record header cut, 15 of 16"), (16, "pcap file header cut, 16 of 24")):
+        found = both(tmp_path / "a.pcap", pcap() + pcap()[:length])
+        assert len(PACKETS) == found.capture["packets"]
+        sentence = f"frame {len(PACKETS) + 1} (byte {len(pcap())}): {said} bytes; the capture ends here"
+        assert [sentence] == found.warnings
+
+
+def test_a_packet_without_bytes_is_no_file(tmp_path: Path) -> None:
+    """Not even where its time is the magic of a file: some bytes of it were on the wire."""
+    empty = Packet(0xA1B2C3D4 * 10**9 + (4 << 16 | 2) * 1000, b"", 60)
+    found = both(tmp_path / "a.pcap", pcap(packets=[*PACKETS, empty]))
+    assert (len(PACKETS) + 1, []) == (found.capture["packets"], found.warnings)
+
+
 # --- snoop -----------------------------------------------------------------------------------------------------------
 
 
@@ -234,3 +272,11 @@ def test_more_interfaces_than_anyone_has(tmp_path: Path) -> None:
     found = both(tmp_path / "a.pcapng", data)
     assert (2, 1) == (found.capture["packets"], found.capture["tcp_segments"])
     assert any("more than 65536 interfaces" in warning for warning in found.warnings)
+
+
+def test_a_packet_of_no_interface_is_told_with_its_place(tmp_path: Path) -> None:
+    before = section("<") + interface("<")
+    found = both(tmp_path / "a.pcapng", before + enhanced("<", 5, 1, PACKETS[0].data) + enhanced("<", 0, 1, b"whole"))
+    assert 2 == found.capture["packets"]
+    said = "packet of an interface that was not described; packet skipped"
+    assert [f"frame 1 (byte {len(before)}): {said}"] == found.warnings

@@ -79,6 +79,8 @@ PCAP_MAGICS = {
 
 UNTIMED = "a simple packet block has no time; the time of the packet before it is used"
 
+ANOTHER = "another pcap file begins here; it is read as part of this one"
+
 SECTION, INTERFACE, OBSOLETE_PACKET, SIMPLE_PACKET, STATISTICS, ENHANCED_PACKET = 0x0A0D0D0A, 1, 2, 3, 5, 6
 TSRESOL, TSOFFSET, EPB_FLAGS, EPB_DROPCOUNT, FCSLEN, ISB_STARTTIME, ISB_ENDTIME = 9, 14, 2, 4, 13, 2, 3
 FCS_GIVEN = 1 << 26
@@ -145,6 +147,15 @@ class Facts:
     warnings: list[str] = field(default_factory=list)
     untimed: list[int] = field(default_factory=list)
     """Frames in blocks that have no time."""
+    joined: list[tuple[int, int]] = field(default_factory=list)
+    """Where further pcap files begin in this one: the next frame, and the byte."""
+
+    def add(self, interface: Interface) -> int:
+        """Number an interface; its link type is told."""
+        self.interfaces.append(interface)
+        if len(self.link_types) < MAX_LINK_TYPES and interface.link_type not in self.link_types:
+            self.link_types.append(interface.link_type)
+        return len(self.interfaces) - 1
 
 
 class Damage(Exception):
@@ -227,6 +238,10 @@ def _counted(facts: Facts, stream: Stream, records: Iterator[_Record | None]) ->
         damage = stream.damage or str(error)
     facts.warnings += of_frames(undescribed, "packet of an interface that was not described; packet skipped")
     facts.warnings += of_frames(facts.untimed, UNTIMED)
+    if facts.joined:
+        (frame, byte), times = facts.joined[0], len(facts.joined)
+        counted = f" ({times} times)" if times > 1 else ""
+        facts.warnings.append(f"frame {frame} (byte {byte}): {ANOTHER}{counted}")
     if damage:
         facts.warnings.append(f"frame {facts.packets + 1} (byte {stream.offset}): {damage}; the capture ends here")
 
@@ -248,27 +263,54 @@ def _whole(stream: Stream, count: int, what: str) -> bytes:
 
 
 def _open_pcap(stream: Stream, place: str, magic: bytes) -> tuple[Facts, Iterator[Packet]]:
-    order, nanoseconds, modified = PCAP_MAGICS[magic]
-    rest = stream.take(20)
-    if len(rest) < 20:
-        raise CaptureError(f"{place}: pcap file header cut, {4 + len(rest)} of 24 bytes; copy the capture again")
-    major, minor = struct.unpack_from(f"{order}HH", rest)
-    snaplen, network = struct.unpack(f"{order}II", rest[12:])
-    link_type = network & 0xFFFF
-    # the length of the frame check sequence in units of 16 bits, where it is given
-    fcs = ((FCSLEN, bytes([(network >> 28) * 16])),) if network & FCS_GIVEN else ()
-    facts = Facts("pcap", stream.compression, [link_type], [Interface(link_type, snaplen, options=fcs)])
-    records = _PcapRecords(stream, order, nanoseconds, (major, minor))
-    return facts, _counted(facts, stream, records.read(24 if modified else 16, link_type))
+    facts = Facts("pcap", stream.compression)
+    try:
+        first = _PcapFile(stream, facts, magic)
+    except Damage as error:
+        raise CaptureError(f"{place}: {error}; copy the capture again") from None
+    return facts, _counted(facts, stream, _pcap_records(stream, facts, first))
 
 
-class _PcapRecords:
-    """Records of a pcap file; old versions and patched libpcaps differ in the header."""
+def _pcap_records(stream: Stream, facts: Facts, file: _PcapFile) -> Iterator[_Record]:
+    """The records of a pcap file and, as `cat` leaves them, of those behind it."""
+    while True:
+        yield from file.records()
+        magic = stream.peek(4)
+        if magic not in PCAP_MAGICS:
+            return
+        if (there := len(stream.peek(24))) < 24:
+            raise Damage(f"pcap file header cut, {there} of 24 bytes")
+        facts.joined.append((facts.packets + 1, stream.offset))
+        file = _PcapFile(stream, facts, stream.take(4))
+
+
+def _begins_file(head: bytes) -> bool:
+    """Whether what a record's place holds is the header of another file: magic, version, times of no told accuracy."""
+    if head[:4] not in PCAP_MAGICS or len(head) < 16:
+        return False
+    major, minor, accuracy = struct.unpack_from(f"{PCAP_MAGICS[head[:4]][0]}4xHH4xI", head)
+    return accuracy == 0 and ((major == 2 and minor <= 4) or (major, minor) == (543, 0))
+
+
+class _PcapFile:
+    """A pcap file whose first four bytes have been taken; old versions and patched libpcaps differ in the header."""
 
     LOOKED_AT, WINDOW = 4, 64 << 10
 
-    def __init__(self, stream: Stream, order: str, nanoseconds: bool, version: tuple[int, int]) -> None:
-        self._stream, self._nanoseconds = stream, nanoseconds
+    def __init__(self, stream: Stream, facts: Facts, magic: bytes) -> None:
+        order, self._nanoseconds, self._modified = PCAP_MAGICS[magic]
+        rest = stream.take(20)
+        if len(rest) < 20:
+            raise Damage(f"pcap file header cut, {4 + len(rest)} of 24 bytes")
+        version = struct.unpack_from(f"{order}HH", rest)
+        snaplen, network = struct.unpack(f"{order}II", rest[12:])
+        self._link_type = network & 0xFFFF
+        # the length of the frame check sequence in units of 16 bits, where it is given
+        fcs = ((FCSLEN, bytes([(network >> 28) * 16])),) if network & FCS_GIVEN else ()
+        interface = Interface(self._link_type, snaplen, options=fcs)
+        same = facts.interfaces[-1:] == [interface]
+        self._interface = len(facts.interfaces) - 1 if same else facts.add(interface)
+        self._stream = stream
         self._fields = struct.Struct(f"{order}IIII")
         # before 2.3 and on Digital Unix the length on the wire came first; 2.3 was written in both ways
         self._wire_first = version in ((2, 0), (2, 1), (2, 2), (543, 0))
@@ -281,7 +323,7 @@ class _PcapRecords:
             captured, wire_len = wire_len, captured
         return seconds, fraction, captured, wire_len
 
-    def _records(self, window: bytes, header: int) -> int | None:
+    def _whole(self, window: bytes, header: int) -> int | None:
         """Whole records at the beginning with headers of that length; None where one of them makes no sense."""
         at = 0
         for whole in range(self.LOOKED_AT):
@@ -295,13 +337,14 @@ class _PcapRecords:
                 return whole
         return self.LOOKED_AT
 
-    def read(self, header: int, link_type: int) -> Iterator[_Record]:
-        """The records, if their headers have that length or one that fits better."""
+    def records(self) -> Iterator[_Record]:
+        """The records, up to the end or another file's header."""
+        header = 24 if self._modified else 16
         window = self._stream.peek(self.WINDOW)
-        if self._records(window, header) is None:
+        if self._whole(window, header) is None:
             others = (16, 24, 28, 20)
-            header = next((other for other in others if (self._records(window, other) or 0) >= 2), header)
-        while True:
+            header = next((other for other in others if (self._whole(window, other) or 0) >= 2), header)
+        while not _begins_file(self._stream.peek(16)):
             try:
                 fields = _whole(self._stream, header, "record header")
             except _End:
@@ -312,7 +355,7 @@ class _PcapRecords:
             data = _whole(self._stream, captured, "record")
             direction = {0: INBOUND, 4: OUTBOUND}.get(fields[22], 0) if header >= 24 else 0
             time_ns = seconds * 1_000_000_000 + fraction * (1 if self._nanoseconds else 1000)
-            yield _Record(time_ns, link_type, wire_len, direction, data)
+            yield _Record(time_ns, self._link_type, wire_len, direction, data, self._interface)
 
 
 def _open_snoop(stream: Stream, place: str) -> tuple[Facts, Iterator[Packet]]:
@@ -461,9 +504,7 @@ class _Pcapng:
             sentence = f"a section describes more than {MAX_INTERFACES} interfaces; packets of further ones are skipped"
             self._facts.warnings.extend([sentence] if sentence not in self._facts.warnings else [])
             return
-        self._facts.interfaces.append(interface)
-        if len(self._facts.link_types) < MAX_LINK_TYPES and link_type not in self._facts.link_types:
-            self._facts.link_types.append(link_type)
+        self._facts.add(interface)
 
     def _statistics(self, body: bytes) -> None:
         if len(body) < 12:

@@ -26,6 +26,9 @@ use std::path::Path;
 
 use crate::segment::Direction;
 
+/// Link types that are told.
+const LINK_TYPES: usize = 64;
+
 /// One packet, borrowed from the capture until the next is read.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
@@ -56,6 +59,13 @@ pub struct Info {
 }
 
 impl Info {
+    /// Of what packets follow.
+    fn add_link_type(&mut self, link_type: u32) {
+        if self.link_types.len() < LINK_TYPES && !self.link_types.contains(&link_type) {
+            self.link_types.push(link_type);
+        }
+    }
+
     /// Of a packet whose time is not the latest.
     #[cold]
     fn widen(&mut self, time_ns: i64) {
@@ -168,15 +178,13 @@ impl Capture {
                     break record;
                 }
             }
-            let before = self.block.offset();
             let step = match &mut self.reader {
-                Reader::Pcap(pcap) => pcap.step(&mut self.block),
+                Reader::Pcap(pcap) => pcap.step(&mut self.block, &mut self.info),
                 Reader::Pcapng(pcapng) => pcapng.step(&mut self.block, &mut self.info),
                 Reader::Snoop(snoop) => snoop.step(&mut self.block, &mut self.info),
             };
             match step {
                 Step::Record(record) => break record,
-                Step::Unreadable(kind) => self.unreadable(kind, before),
                 Step::End => self.end(None)?,
                 Step::Damaged(sentence) => self.end(Some(sentence))?,
             }
@@ -196,15 +204,6 @@ impl Capture {
             direction: record.direction,
             data: self.block.shown(record.place.at, record.place.len),
         }))
-    }
-
-    #[cold]
-    fn unreadable(&mut self, kind: &'static str, byte: u64) {
-        self.info.packets += 1;
-        let frame = self.info.packets;
-        self.info
-            .warnings
-            .add(kind, || format!("frame {frame} (byte {byte}): {kind}; packet skipped"));
     }
 
     /// Ends the capture; what the record's reader saw is the consequence where the stream itself failed.

@@ -2,8 +2,9 @@
 //! record headers of patched libpcaps (Kuznetzov's, Nokia's), which some wrote without saying so.
 
 use super::block::Block;
-use super::format::PcapVariant;
+use super::format::{Format, PcapVariant};
 use super::record::{words, Place, Record, Step, MAX_RECORD};
+use super::Info;
 use crate::segment::Direction;
 
 const FILE_HEADER: usize = 24;
@@ -120,10 +121,22 @@ impl Pcap {
         self.link_type
     }
 
-    /// Makes sure that the next record is at hand; what is said otherwise.
+    /// Makes sure that the next record is at hand, or is another file's; what is said otherwise.
     #[cold]
     #[inline(never)]
-    pub fn step(&self, block: &mut Block) -> Step {
+    pub fn step(&mut self, block: &mut Block, info: &mut Info) -> Step {
+        while let Some(variant) = PcapVariant::of_another_file(block.peek(FILE_HEADER)) {
+            let (frame, byte) = (info.packets + 1, block.offset());
+            let there = block.at_hand().len();
+            match Self::open(block, variant) {
+                Ok(pcap) => *self = pcap,
+                Err(_) => return Step::Damaged(format!("pcap file header cut, {there} of {FILE_HEADER} bytes")),
+            }
+            info.add_link_type(self.link_type);
+            info.warnings.add("another file", || {
+                format!("frame {frame} (byte {byte}): another pcap file begins here; it is read as part of this one")
+            });
+        }
         let header = self.header;
         let bytes = block.peek(header);
         let Some(fields) = bytes.first_chunk().filter(|_| bytes.len() >= header) else {
@@ -136,13 +149,13 @@ impl Pcap {
             ));
         }
         let available = block.peek(header + captured).len();
-        match self.record(block) {
-            Some(record) => Step::Record(record),
-            None => Step::short(available - header, captured, "record"),
+        if available < header + captured {
+            return Step::short(available - header, captured, "record");
         }
+        Step::Record(self.whole_record(block))
     }
 
-    /// The next record, if all of it is at hand.
+    /// The next record, if all of it is at hand and it has bytes: one of none may be the header of another file.
     #[inline(always)]
     pub fn record(&self, block: &mut Block) -> Option<Record> {
         if !self.usual {
@@ -151,33 +164,50 @@ impl Pcap {
         let bytes = block.at_hand();
         let fields = words(bytes.first_chunk::<RECORD_HEADER>()?);
         let captured = fields[2] as usize;
-        if captured > MAX_RECORD || RECORD_HEADER + captured > bytes.len() {
+        if RECORD_HEADER + captured > bytes.len() {
             return None;
         }
-        let at = block.consume(RECORD_HEADER + captured) + RECORD_HEADER;
-        if captured > NEAR {
+        // a question less than asking every record both: the small may have no bytes, the large too many
+        let at = if captured > NEAR {
+            if captured > MAX_RECORD {
+                return None;
+            }
+            let at = block.consume(RECORD_HEADER + captured);
             block.prefetch();
-        }
+            at
+        } else {
+            if captured == 0 {
+                return None;
+            }
+            block.consume(RECORD_HEADER + captured)
+        } + RECORD_HEADER;
         Some(self.record_of(fields, at, captured, fields[3], Direction::Unknown))
     }
 
     /// The same of any variant.
     #[inline(never)]
     fn any_record(&self, block: &mut Block) -> Option<Record> {
+        let bytes = block.at_hand();
+        let (captured, _) = self.lengths(self.variant.words(bytes.first_chunk()?));
+        let believed = (1..=MAX_RECORD).contains(&captured);
+        (believed && self.header + captured <= bytes.len()).then(|| self.whole_record(block))
+    }
+
+    /// The record of any variant that is at hand.
+    fn whole_record(&self, block: &mut Block) -> Record {
         let header = self.header;
         let bytes = block.at_hand();
-        let fields = self.variant.words(bytes.first_chunk()?);
+        let fields = self
+            .variant
+            .words(&bytes[..RECORD_HEADER].try_into().expect("as many bytes"));
         let (captured, wire_len) = self.lengths(fields);
-        if captured > MAX_RECORD || header + captured > bytes.len() {
-            return None;
-        }
         let direction = match (header >= 24).then(|| bytes[22]) {
             Some(0) => Direction::Inbound,
             Some(4) => Direction::Outbound,
             _ => Direction::Unknown,
         };
         let at = block.consume(header + captured) + header;
-        Some(self.record_of(fields, at, captured, wire_len, direction))
+        self.record_of(fields, at, captured, wire_len, direction)
     }
 
     #[inline(always)]
@@ -200,6 +230,18 @@ impl Pcap {
 }
 
 impl PcapVariant {
+    /// What a record's place holds that is the header of another file, as `cat` leaves it: the magic, a version, and no
+    /// accuracy of times, which every known program writes as 0. As a record it would be of 2055 or later, and a packet
+    /// that had no bytes.
+    fn of_another_file(head: &[u8]) -> Option<Self> {
+        let Some(Format::Pcap(variant)) = Format::recognise(head) else {
+            return None;
+        };
+        let head: &[u8; RECORD_HEADER] = head.first_chunk()?;
+        let version = (variant.u16(head, 4), variant.u16(head, 6));
+        (matches!(version, (2, 0..=4) | (543, 0)) && variant.u32(head, 12) == 0).then_some(variant)
+    }
+
     fn u16(self, bytes: &[u8], at: usize) -> u16 {
         let field = [bytes[at], bytes[at + 1]];
         if self.big_endian {

@@ -21,9 +21,8 @@ const PACKET_HEADER: usize = 28;
 /// A record and generous options; blocks of other types may have any length, they are passed over.
 const LONGEST: usize = MAX_RECORD + (256 << 10);
 
-/// Interfaces of a section that are remembered, and link types that are told.
+/// Interfaces of a section that are remembered.
 const INTERFACES: usize = 1 << 16;
-const LINK_TYPES: usize = 64;
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 
@@ -118,6 +117,7 @@ impl Pcapng {
     #[inline(never)]
     fn any_block(&mut self, block: &mut Block, info: &mut Info) -> Step {
         loop {
+            let byte = block.offset();
             let bytes = block.peek(SMALLEST);
             let Some(head) = bytes.get(..SMALLEST) else {
                 return Step::short(bytes.len(), SMALLEST, "block header");
@@ -163,9 +163,9 @@ impl Pcapng {
             }
             let body = &bytes[8..total - 4];
             let step = match kind {
-                ENHANCED_PACKET => Some(self.enhanced_packet(body, info)),
-                SIMPLE_PACKET => Some(self.simple_packet(body, info)),
-                PACKET => Some(self.packet(body, info)),
+                ENHANCED_PACKET => self.enhanced_packet(body, info, byte),
+                SIMPLE_PACKET => self.simple_packet(body, info, byte),
+                PACKET => self.packet(body, info, byte),
                 SECTION_HEADER => {
                     self.interfaces.clear();
                     None
@@ -193,22 +193,19 @@ impl Pcapng {
     }
 
     #[inline]
-    fn enhanced_packet(&mut self, body: &[u8], info: &mut Info) -> Step {
+    fn enhanced_packet(&mut self, body: &[u8], info: &mut Info, byte: u64) -> Option<Step> {
         const FIXED: usize = 20;
         let Some(fields) = body.get(..FIXED) else {
-            return Step::Damaged("enhanced packet block cut short".into());
+            return Some(Step::Damaged("enhanced packet block cut short".into()));
         };
         let order = self.order;
         let captured = order.u32(fields, 12) as usize;
         let Some(options) = padded(FIXED, captured).and_then(|end| body.get(end..)) else {
-            return Step::Damaged(format!(
-                "captured length {captured} is beyond its block of {}",
-                body.len()
-            ));
+            return Some(beyond(captured, body));
         };
         let interface_id = order.u32(fields, 0) as usize;
         let Some(interface) = self.interfaces.get_mut(interface_id) else {
-            return Step::Unreadable("packet of an interface that was not described");
+            return undescribed(info, byte);
         };
         let ticks = u64::from(order.u32(fields, 4)) << 32 | u64::from(order.u32(fields, 8));
         let time_ns = interface.time_ns(ticks);
@@ -228,7 +225,7 @@ impl Pcapng {
             }
         }
         self.last_ns = time_ns;
-        Step::Record(Record {
+        Some(Step::Record(Record {
             time_ns,
             link_type,
             wire_len: order.u32(fields, 16),
@@ -237,18 +234,18 @@ impl Pcapng {
                 at: FIXED,
                 len: captured,
             },
-        })
+        }))
     }
 
     /// A simple packet block has neither time nor interface: it belongs to the section's first.
     #[cold]
-    fn simple_packet(&mut self, body: &[u8], info: &mut Info) -> Step {
+    fn simple_packet(&mut self, body: &[u8], info: &mut Info, byte: u64) -> Option<Step> {
         const FIXED: usize = 4;
         let Some(fields) = body.get(..FIXED) else {
-            return Step::Damaged("simple packet block cut short".into());
+            return Some(Step::Damaged("simple packet block cut short".into()));
         };
         let Some(interface) = self.interfaces.first() else {
-            return Step::Unreadable("packet of an interface that was not described");
+            return undescribed(info, byte);
         };
         let wire_len = self.order.u32(fields, 0);
         let snap_len = if interface.snap_len == 0 {
@@ -261,7 +258,7 @@ impl Pcapng {
         info.warnings.add("no time", || {
             format!("frame {frame}: a simple packet block has no time; the time of the packet before it is used")
         });
-        Step::Record(Record {
+        Some(Step::Record(Record {
             time_ns: self.last_ns,
             link_type: interface.link_type,
             wire_len,
@@ -270,27 +267,24 @@ impl Pcapng {
                 at: FIXED,
                 len: captured,
             },
-        })
+        }))
     }
 
     /// The obsolete packet block: as the enhanced one, with 16 bits for the interface and 16 for drops.
     #[cold]
-    fn packet(&mut self, body: &[u8], info: &mut Info) -> Step {
+    fn packet(&mut self, body: &[u8], info: &mut Info, byte: u64) -> Option<Step> {
         const FIXED: usize = 20;
         let Some(fields) = body.get(..FIXED) else {
-            return Step::Damaged("packet block cut short".into());
+            return Some(Step::Damaged("packet block cut short".into()));
         };
         let order = self.order;
         let captured = order.u32(fields, 12) as usize;
         let Some(options) = padded(FIXED, captured).and_then(|end| body.get(end..)) else {
-            return Step::Damaged(format!(
-                "captured length {captured} is beyond its block of {}",
-                body.len()
-            ));
+            return Some(beyond(captured, body));
         };
         let interface_id = usize::from(order.u16(fields, 0));
         let Some(interface) = self.interfaces.get_mut(interface_id) else {
-            return Step::Unreadable("packet of an interface that was not described");
+            return undescribed(info, byte);
         };
         let flags = order
             .options(options)
@@ -306,7 +300,7 @@ impl Pcapng {
             count(info, interface, |interface| interface.count_dropped(u64::from(dropped)));
         }
         self.last_ns = time_ns;
-        Step::Record(Record {
+        Some(Step::Record(Record {
             time_ns,
             link_type,
             wire_len: order.u32(fields, 16),
@@ -315,7 +309,7 @@ impl Pcapng {
                 at: FIXED,
                 len: captured,
             },
-        })
+        }))
     }
 
     #[cold]
@@ -340,9 +334,7 @@ impl Pcapng {
             return Ok(());
         }
         self.interfaces.push(interface);
-        if info.link_types.len() < LINK_TYPES && !info.link_types.contains(&link_type) {
-            info.link_types.push(link_type);
-        }
+        info.add_link_type(link_type);
         Ok(())
     }
 
@@ -366,6 +358,25 @@ impl Pcapng {
             count(info, interface, |interface| interface.report_dropped(dropped));
         }
     }
+}
+
+/// Passes over the packet in the block at that byte: it is counted, and cannot be read.
+#[cold]
+fn undescribed(info: &mut Info, byte: u64) -> Option<Step> {
+    info.packets += 1;
+    let frame = info.packets;
+    info.warnings.add("undescribed", || {
+        format!("frame {frame} (byte {byte}): packet of an interface that was not described; packet skipped")
+    });
+    None
+}
+
+#[cold]
+fn beyond(captured: usize, body: &[u8]) -> Step {
+    Step::Damaged(format!(
+        "captured length {captured} is beyond its block of {}",
+        body.len()
+    ))
 }
 
 /// Changes what an interface dropped, and the sum of all.

@@ -24,8 +24,6 @@ pub struct Record {
 #[derive(Debug)]
 pub enum Step {
     Record(Record),
-    /// A packet that is counted but cannot be read, and why.
-    Unreadable(&'static str),
     End,
     /// Nothing further can be read, and why.
     Damaged(String),
