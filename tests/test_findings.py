@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+import ipaddress
 import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -298,6 +301,23 @@ def test_resets_by_hand(tmp_path, rest, said):
     assert (said is not None) == len(claims)
     for words in said or []:
         assert words in claims[0]
+
+
+@pytest.mark.parametrize("name", ["broken-off", "sack-refused", "serial-requests", "small-mss"])
+def test_ends_of_one_address_differ_by_their_ports(name, tmp_path):
+    """Between a host and itself an address names no end; the same is found, and filters name no address twice."""
+    sample, path = SAMPLES / "findings" / f"{name}.pcap.gz", tmp_path / "loopback.pcap"
+    flow = tcpfit.analyze(sample).flows.row(0, named=True)
+    data = gzip.decompress(sample.read_bytes())
+    for end in ("src", "dst"):
+        data = data.replace(ipaddress.ip_address(flow[end]).packed, ipaddress.ip_address("127.0.0.1").packed)
+    path.write_bytes(data)
+    here, there = found(path), found(sample)
+    assert set(there) == set(here)
+    named = [port for one in here.values() for port in re.findall(r"127\.0\.0\.1(?::(\d+))?", one.claim + one.remedy)]
+    assert named
+    assert set(named) <= {str(flow["src_port"]), str(flow["dst_port"])}
+    assert not any("ip.addr" in one.display_filter for one in here.values())
 
 
 def test_unknown_flow():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Iterable
 
 from tcpfit.diagnosis.findings.view import in_frames
+from tcpfit.diagnosis.findings.view import of_flow as of_flow
 
 
 def of_frames(frames: Iterable[int | None]) -> str:
@@ -19,17 +19,3 @@ def between_frames(first: int | None, last: int | None) -> str:
     if first is None or last is None:
         return of_frames((first, last))
     return f"frame.number >= {first} && frame.number <= {last}"
-
-
-def of_flow(flow: Mapping[str, Any]) -> str:
-    """Both directions of the connection of a flow, given with `src`, `src_port`, `dst` and `dst_port`."""
-    addresses = _both("ipv6" if ":" in flow["src"] else "ip", ("addr", "src", "dst"), flow["src"], flow["dst"])
-    return f"{addresses} && {_both('tcp', ('port', 'srcport', 'dstport'), flow['src_port'], flow['dst_port'])}"
-
-
-def _both(layer: str, fields: tuple[str, str, str], source: object, target: object) -> str:
-    """Packets between two ends; between an end and itself, such as the loopback's, both fields have to be that."""
-    any_of_them, first, second = fields
-    if source == target:
-        return f"{layer}.{first} == {source} && {layer}.{second} == {source}"
-    return f"{layer}.{any_of_them} == {source} && {layer}.{any_of_them} == {target}"

@@ -48,12 +48,13 @@ def find(view: View) -> Finding | None:
     cut = [_cut_off(own, other, reset["frame"]), _cut_off(other, own, reset["frame"])]
     if not sum(count for count, _ in cut):
         return None
-    address, peer = reset["src"], reset["dst"]
+    hosts = view.host("src"), view.host("dst")
+    address, peer = hosts[by], hosts[1 - by]
     under_way = " and ".join(
         f"{count:,} bytes of {whose}" for whose, (count, _) in zip(("its own", peer), cut, strict=True) if count
     )
     expiries = view.of("timeout").filter(pl.col("time_ns") > other["time_ns"][-1]).height if by == 0 else 0
-    kind, remedy, confidence = _kind(own, reset, expiries)
+    kind, remedy, confidence = _kind(own, reset, expiries, address, peer)
     return Finding(
         name=NAME,
         claim=f"A reset from {address} broke the connection off with {under_way} under way: {kind}.",
@@ -80,14 +81,13 @@ def _cut_off(sent: pl.DataFrame, back: pl.DataFrame, frame: int) -> tuple[int, i
     return int(rights.max()) - edge, int(data["frame"].to_numpy()[np.flatnonzero(beyond)[-1]])
 
 
-def _kind(own: pl.DataFrame, reset: dict[str, Any], expiries: int) -> tuple[str, str, float]:
+def _kind(own: pl.DataFrame, reset: dict[str, Any], expiries: int, address: str, peer: str) -> tuple[str, str, float]:
     """What kind of a reset it is, what would help, how sure that is; `expiries` of the timer since the last answer."""
     others = own.filter(pl.col("flags") & RST == 0)
     before = others.filter(pl.col("frame") < reset["frame"])
     # what was sent before the reset may come after it, but not what has a higher number
     newer = pl.col("seq").cast(pl.Int64) - reset["seq"]
     after = others.filter((pl.col("frame") > reset["frame"]) & ((newer % 2**32) < 2**31))
-    address, peer = reset["src"], reset["dst"]
     hops = before["ttl"].unique()
     if before.height >= SAME and len(hops) == 1 and reset["ttl"] != hops[0]:
         said = f"it has a TTL of {reset['ttl']}, and all packets of that address before it had {hops[0]}"

@@ -22,15 +22,16 @@ def absence(view: View, handshake: Handshake, asked: bool, answered: bool, optio
     """Why the option was not agreed, in words; None if it was."""
     if asked and answered:
         return None
-    initiator, responder = handshake.syn["src"], handshake.syn["dst"]
+    asking, answering = view.end_of(handshake.syn), view.end_of(handshake.syn_ack)
+    initiator, responder = view.host(asking), view.host(answering)
     if asked:
-        if view.at(responder):
+        if view.at(answering):
             return f"{responder} answered the SYN, which has {option}, without it: it refused"
         return (
             f"the SYN of {initiator} has {option}, the SYN-ACK of {responder} has not: {responder} does not support it "
             "or the path took it out, which a capture at the other end would tell apart"
         )
-    if view.at(initiator):
+    if view.at(asking):
         return f"{initiator} did not offer {option}"
     return (
         f"the SYN of {initiator} came without {option}: it was not offered or the path took it out, which a capture "
@@ -40,4 +41,4 @@ def absence(view: View, handshake: Handshake, asked: bool, answered: bool, optio
 
 def sure(view: View, handshake: Handshake, asked: bool) -> float:
     """Confidence in the words of `absence`: the fact is certain, so it is less only where the vantage is a guess."""
-    return 0.95 if view.at(handshake.syn["dst"] if asked else handshake.syn["src"]) is not None else 0.85
+    return 0.95 if view.at(view.end_of(handshake.syn_ack if asked else handshake.syn)) is not None else 0.85

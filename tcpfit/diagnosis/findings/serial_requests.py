@@ -65,8 +65,8 @@ def find(view: View) -> Finding | None:
     answers = np.arange(1, len(starts), 2)
     wait = time[starts[answers]] - time[ends[answers - 1]]
     # seen next to the client the wait has the round trip in it, next to the server the client's turn has
-    near = view.at(view["dst"] if client else view["src"])
-    far = view.at(view["src"] if client else view["dst"])
+    asking, answering = ("dst", "src") if client else ("src", "dst")
+    near, far = view.at(asking), view.at(answering)
     if not near and not far:
         return None
     turns = len(answers)
@@ -78,7 +78,7 @@ def find(view: View) -> Finding | None:
     if turns < TURNS or total <= 0 or trips + server < SHARE * total:
         return None
     frames = named(spoken["frame"].to_numpy()[starts[:FIRST]])
-    host = view["src"] if client else view["dst"]
+    host = view.host(answering)
     return Finding(
         name=NAME,
         claim=f"{turns} requests, each sent only after the answer before: {duration(trips)} went into their "

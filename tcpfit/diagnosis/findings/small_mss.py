@@ -26,8 +26,8 @@ def find(view: View) -> Finding | None:
     handshake = view.handshake
     if handshake is None or not handshake.options_whole or view.data is None:
         return None
-    theirs = handshake.syn if handshake.syn["src"] == view["dst"] else handshake.syn_ack
-    host, absent = theirs["src"], theirs["mss"] is None
+    theirs = handshake.syn if view.end_of(handshake.syn) == "dst" else handshake.syn_ack
+    host, absent = view.host("dst"), theirs["mss"] is None
     small = DEFAULT if absent else theirs["mss"]
     payload = view.data["payload"].to_numpy().astype(int)
     size = small - (12 if view["timestamps"] else 0)
@@ -38,7 +38,7 @@ def find(view: View) -> Finding | None:
         return None
     header = 40 + (12 if view["timestamps"] else 0) + (20 if ":" in view["src"] else 0)
     said = f"{host} sent no MSS option, which means {DEFAULT}" if absent else f"the MSS option of {host} is {small}"
-    there = view.at(host)
+    there = view.at("dst")
     changed = "" if there or absent else "; it may have been lowered on the way, which shows only next to that host"
     return Finding(
         name=NAME,

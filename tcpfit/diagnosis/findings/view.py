@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -161,20 +161,29 @@ class View:
         )
         return Handshake(asked.row(-1, named=True), answer) if asked.height else None
 
-    def at(self, host: str) -> bool | None:
-        """The capture was taken next to that end of the flow; None if it does not show where."""
+    def end_of(self, segment: Mapping[str, Any]) -> str:
+        """Which end of the flow sent a segment of its connection: `src` or `dst`."""
+        sender = segment["src"] == self["src"] and segment["src_port"] == self["src_port"]
+        return "src" if sender else "dst"
+
+    def host(self, end: str) -> str:
+        """The address of an end, `src` or `dst`; with its port where both ends have that address."""
+        address: str = self[end]
+        if self["src"] != self["dst"]:
+            return address
+        return f"[{address}]:{self[f'{end}_port']}" if ":" in address else f"{address}:{self[f'{end}_port']}"
+
+    def at(self, end: str) -> bool | None:
+        """The capture was taken next to the host at that end of the flow; None if it does not show where."""
         if self["vantage"] == "sender":
-            return bool(host == self["src"])
+            return bool(self[end] == self["src"])
         if self["vantage"] == "receiver":
-            return bool(host == self["dst"])
+            return bool(self[end] == self["dst"])
         return False if self["vantage"] == "middle" else None
 
     def show(self, condition: str = "") -> str:
         """Wireshark's display filter for the connection, with a further condition."""
-        ip = "ipv6" if ":" in self["src"] else "ip"
-        ends = f"{ip}.addr == {self['src']} && {ip}.addr == {self['dst']}"
-        ports = f"tcp.port == {self['src_port']} && tcp.port == {self['dst_port']}"
-        return f"{ends} && {ports}" + (f" && {condition}" if condition else "")
+        return of_flow(self.flow) + (f" && {condition}" if condition else "")
 
     def ahead(self, condition: str) -> str:
         """Wireshark's display filter for packets of the data sender that meet a condition."""
@@ -198,6 +207,20 @@ def unwrapped(numbers: np.ndarray, base: int) -> np.ndarray:
 def named(frames: Iterable[int | None]) -> tuple[int, ...]:
     """The first few frames that are known, in order, each once."""
     return tuple(sorted({int(frame) for frame in frames if frame is not None}))[:FRAMES]
+
+
+def of_flow(flow: Mapping[str, Any]) -> str:
+    """Wireshark's display filter for both directions of the connection of a flow."""
+    addresses = _both("ipv6" if ":" in flow["src"] else "ip", ("addr", "src", "dst"), flow["src"], flow["dst"])
+    return f"{addresses} && {_both('tcp', ('port', 'srcport', 'dstport'), flow['src_port'], flow['dst_port'])}"
+
+
+def _both(layer: str, fields: tuple[str, str, str], source: object, target: object) -> str:
+    """Packets between two ends; between an end and itself, such as the loopback's, both fields have to be that."""
+    any_of_them, first, second = fields
+    if source == target:
+        return f"{layer}.{first} == {source} && {layer}.{second} == {source}"
+    return f"{layer}.{any_of_them} == {source} && {layer}.{any_of_them} == {target}"
 
 
 def in_frames(frames: Iterable[int]) -> str:
