@@ -40,7 +40,7 @@ SHOWN = 20
 @click.option("--exclude", metavar="PATTERN", multiple=True, help="In directories not these files. Repeatable.")
 @click.option("--label", "labels", metavar="NAME=VALUE", multiple=True, help="A label for all captures. Repeatable.")
 @click.option("--no-join", is_flag=True, help="Take every part of a rotated capture for a capture of its own.")
-@click.option("--workers", type=click.IntRange(min=1), metavar="N", help="Worker processes; one a processor.")
+@click.option("--workers", type=options.Whole(min=1), metavar="N", help="Worker processes; one a processor.")
 @click.option(
     "--scheduler",
     metavar="ADDRESS",

@@ -10,7 +10,7 @@ from .reading import Work, read_connection
 
 @click.command(short_help="Explain a frame: its events, their rules and their evidence.")
 @click.argument("capture")
-@click.argument("frame", type=click.IntRange(min=1))
+@click.argument("frame", type=options.Whole(min=1))
 @options.form("text", "json")
 @options.reader
 @options.vantage

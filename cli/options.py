@@ -14,7 +14,7 @@ import click
 
 from .errors import complain
 
-_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d*)?|\.\d+)(ms|s)?)?")
+_DURATION = re.compile(r"(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d*)?|\.\d+)(ms|s)?)?", re.ASCII)
 
 READERS = ("engine", "dpkt", "tshark", "pyshark")
 
@@ -65,6 +65,17 @@ class Duration(click.ParamType[float]):
         return int(hours or 0) * 3600 + int(minutes or 0) * 60 + seconds
 
 
+class Whole(click.IntRange):
+    """A whole number, in plain digits: Python would take others, and 1_000 too."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Give back the number."""
+        if isinstance(value, str) and not re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):
+            self.fail(f"{value!r} is not a whole number; write digits alone, such as 1000", param, ctx)
+        number: int = super().convert(value, param, ctx)
+        return number
+
+
 class Place(click.Path):
     """A file or a folder; an empty name, as of a shell's variable that is not set, is none and not the folder here."""
 
@@ -87,7 +98,7 @@ class Size(click.ParamType[int]):
 
     def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> int:
         """Give back bytes."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", str(value).strip().lower())
+        match = re.fullmatch(r"(?a)(\d+(?:\.\d+)?)\s*([kmgt]?i?)b?", str(value).strip().lower())
         if match is None or match[2] not in UNITS or float(match[1]) == 0:
             self.fail(f"{str(value)!r} is not a size; write 500MB, 4GB or 2GiB", param, ctx)
         return int(float(match[1]) * UNITS[match[2]])
@@ -136,7 +147,7 @@ def form(*choices: str, help: str = "What to print.") -> Callable[[F], F]:
 
 def top(default: int, help: str, least: int = 1) -> Callable[[F], F]:
     """`--top N`: how many flows are shown."""
-    kind = click.IntRange(min=least)
+    kind = Whole(min=least)
     return click.option("--top", type=kind, default=default, show_default=True, metavar="N", help=help)
 
 
@@ -144,7 +155,7 @@ def min_segments(command: F) -> F:
     """`--min-segments N`: which flows are large enough."""
     option = click.option(
         "--min-segments",
-        type=click.IntRange(min=0),
+        type=Whole(min=0),
         default=0,
         metavar="N",
         help="Only flows with at least N data segments.",
@@ -154,7 +165,7 @@ def min_segments(command: F) -> F:
 
 def flow(help: str) -> Callable[[F], F]:
     """`--flow ID`, repeatable."""
-    return click.option("--flow", "flows", type=int, metavar="ID", multiple=True, help=help)
+    return click.option("--flow", "flows", type=Whole(), metavar="ID", multiple=True, help=help)
 
 
 def reader(command: F) -> F:
@@ -194,7 +205,7 @@ def ranking(command: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--block",
-            type=click.IntRange(min=1),
+            type=Whole(min=1),
             metavar="N",
             help="Fewest loss or reordering events of a block; by default 4.",
         ),
@@ -313,7 +324,7 @@ def source(command: Callable[..., Any], *, lasting: bool = False) -> Callable[..
         ),
         click.option(
             "--max-flows",
-            type=click.IntRange(min=1),
+            type=Whole(min=1),
             metavar="N",
             help="Connections followed at once; by default 262144.",
         ),

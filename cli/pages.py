@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from . import options
 from .errors import spare_captures
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ SUFFIXES = (".html", ".htm")
 DRAWN = click.option(
     "--flows",
     "drawn",
-    type=click.IntRange(min=0),
+    type=options.Whole(min=0),
     default=FLOWS,
     show_default=True,
     metavar="N",

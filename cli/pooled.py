@@ -12,7 +12,7 @@ from .reading import Work, read, tell_warnings
 @options.captures
 @click.option(
     "--most",
-    type=click.IntRange(min=1),
+    type=options.Whole(min=1),
     default=200,
     show_default=True,
     metavar="N",
@@ -56,7 +56,7 @@ def pool(captures: tuple[str, ...], most: int, form: str, source: options.Source
 
 @click.command(short_help="Show a flow's bit rate over time beside what its losses predict.")
 @click.argument("capture")
-@click.option("--flow", type=click.IntRange(min=0), metavar="ID", help="Which flow; the largest if not given.")
+@click.option("--flow", type=options.Whole(min=0), metavar="ID", help="Which flow; the largest if not given.")
 @click.option("--bin", "bin_s", type=options.Duration(), metavar="TIME", help="Length of a bin of time.")
 @click.option(
     "--losses",

@@ -209,7 +209,7 @@ def _sweep(text: str, models: list[Model], mss: float) -> Sweep:
 
     from tcpfit.report.predicted import Sweep
 
-    match = re.fullmatch(r"(\w+)=([^:]+):([^:]+)(?::(log|lin))?(?::(\d+))?", text)
+    match = re.fullmatch(r"(?a)(\w+)=([^:]+):([^:]+)(?::(log|lin))?(?::(\d+))?", text)
     if match is None:
         raise click.UsageError(f"--sweep {text}: write NAME=FROM:TO, with :log or :lin and :N behind it if you like")
     name, ends, scale, count = match[1], match.group(2, 3), match[4], int(match[5] or POINTS)

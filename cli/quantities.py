@@ -7,7 +7,7 @@ import re
 
 import click
 
-QUANTITY = r"(?i)([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|none)\s*([a-zµ%/]*)"  # compiled at first use
+QUANTITY = r"(?ai)([+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?|inf|none)\s*([a-zµ%/]*)"  # compiled at first use
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 BYTES = {"B": 1.0, "byte": 1.0, "bytes": 1.0} | {

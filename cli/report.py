@@ -37,7 +37,7 @@ OF_CORPORA = {"form", "by", "worst", "linked"}
 @click.option("--by", metavar="LABEL", help="Of a corpus: compare the captures with each value of this label.")
 @click.option(
     "--worst",
-    type=click.IntRange(min=0),
+    type=options.Whole(min=0),
     default=20,
     show_default=True,
     metavar="N",
