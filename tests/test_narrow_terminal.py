@@ -51,6 +51,12 @@ def test_flows_keep_numbers_and_verdicts() -> None:
     assert {"flow", "verdict", "RTT", "goodput"} < set(words_of(VERBS["analyze"], 40))
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_no_line_ends_in_blanks(verb: str) -> None:
+    run = subprocess.run([*RUN, *VERBS[verb]], capture_output=True, text=True, check=True)
+    assert [] == [line for line in run.stdout.splitlines() if line != line.rstrip()]
+
+
 def printed(table: Table | Padding, width: int) -> list[str]:
     out = Terminal(file=io.StringIO(), width=width)
     out.print(table)

@@ -10,9 +10,10 @@ from typing import IO, Any
 
 import polars as pl
 from rich import box
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
 from rich.measure import Measurement
 from rich.padding import Padding
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -43,16 +44,38 @@ STATES = {
 
 
 class Terminal(Console):
-    """A console whose tables lose nothing in narrow lines: they run over, where rich cuts words and drops columns."""
+    """A console whose tables lose nothing in narrow lines: they run over, where rich cuts words and drops columns.
+
+    No line ends in blanks, with which rich fills a table up.
+    """
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Print, a table as wide as it has to be."""
         room = self.width
         self.width = max([room, *(_laid_out(each, self, room) for each in objects)])
         try:
-            super().print(*objects, **options)
+            super().print(
+                *(_Trimmed(each) if isinstance(each, (Table, Padding)) else each for each in objects), **options
+            )
         finally:
             self.width = room
+
+
+class _Trimmed:
+    """A table or a paragraph without the blanks at the ends of its lines."""
+
+    def __init__(self, printed: Table | Padding) -> None:
+        self._printed = printed
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in Segment.split_lines(console.render(self._printed, options)):
+            while line and not line[-1].text.strip(" "):
+                line.pop()
+            if line:
+                text, style, control = line[-1]
+                line[-1] = Segment(text.rstrip(" "), style, control)
+            yield from line
+            yield Segment.line()
 
 
 def _laid_out(printed: object, out: Console, room: int) -> int:
@@ -155,7 +178,7 @@ def header(capture: dict[str, Any], flows: int, out: Console) -> None:
         sentence = f"the capture itself missed {loss['rate']:.2%} of the data segments ({interval})"
         out.print(Padding(Text(sentence, style="yellow"), (0, 0, 0, 2)))
     for warning in capture["warnings"]:
-        out.print(Padding(Text(f"warning: {warning}", style="yellow"), (0, 0, 0, 2)))
+        out.print(Padding(Text(f"warning: {plain(warning)}", style="yellow"), (0, 0, 0, 2)))
 
 
 def _overview(flows: list[dict[str, Any]]) -> Table:
