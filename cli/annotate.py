@@ -29,6 +29,7 @@ def annotate(capture: str, out: str, flows: tuple[int, ...], vantage: str | None
     with Work(capture) as work:
         from tcpfit import annotation
         from tcpfit.report import words
+        from tcpfit.report.plain import plain
 
         annotation.writable(capture, out, force=force)  # refuse before the analysis, not after it
         analysis = read(capture, options.Source(vantage=vantage))
@@ -38,7 +39,7 @@ def annotate(capture: str, out: str, flows: tuple[int, ...], vantage: str | None
         for warning in done.warnings:
             complain(f"{capture}: {warning}")
         click.echo(
-            f"{done.path}: {words.plural(done.packets, 'packet')}, "
+            f"{plain(done.path)}: {words.plural(done.packets, 'packet')}, "
             f"{words.plural(done.comments, 'comment')} on {done.commented} of them"
         )
         if done.without_frame:

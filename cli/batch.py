@@ -144,6 +144,7 @@ def _label(text: str) -> tuple[str, str]:
 
 def _summary(summary: Summary, output: Path) -> int:
     """Say what was done; give back the exit status."""
+    from tcpfit.report.plain import plain
     from tcpfit.report.words import plural
 
     known = summary.unchanged - summary.failed_before  # those are among the failures
@@ -152,7 +153,9 @@ def _summary(summary: Summary, output: Path) -> int:
     said += [f"{summary.dropped} dropped"] if summary.dropped else []
     kinds = Counter(failure.status for failure in summary.failures)
     said += [f"{count} {status}" for status, count in sorted(kinds.items())]
-    click.echo(f"{output}: {plural(summary.captures, 'capture')}: {', '.join(said)}; {summary.seconds:.1f} s")
+    click.echo(
+        f"{plain(str(output))}: {plural(summary.captures, 'capture')}: {', '.join(said)}; {summary.seconds:.1f} s"
+    )
     for failure in summary.failures[:SHOWN]:
         complain(f"{failure.path}: {failure.status}: {failure.reason}")
     if len(summary.failures) > SHOWN:
@@ -168,18 +171,22 @@ def _summary(summary: Summary, output: Path) -> int:
 
 def _status(folder: Path) -> int:
     from tcpfit.corpus import dataset
+    from tcpfit.report.plain import plain
     from tcpfit.report.words import plural
 
     writing = dataset.holder(folder)
     results = sum(1 for path in (folder / ".state").glob("results/*/*") if path.suffix != ".partial")
     if not (folder / "manifest.json").exists() and (writing is not None or results):
         doing = f"being made by {writing}" if writing is not None else "its first run ended early, the next goes on"
-        click.echo(f"{folder}: {doing}; {plural(results, 'result')} so far")
+        click.echo(f"{plain(str(folder))}: {doing}; {plural(results, 'result')} so far")
         return 0
     manifest = dataset.Corpus(folder).manifest
     rows = manifest.rows()
     kinds = ", ".join(f"{count} {status}" for status, count in manifest.statuses.items()) or "none"
-    click.echo(f"{folder}: {plural(rows['captures'], 'capture')} ({kinds}) in {plural(len(manifest.parts), 'part')}")
+    click.echo(
+        f"{plain(str(folder))}: {plural(rows['captures'], 'capture')} ({kinds}) "
+        f"in {plural(len(manifest.parts), 'part')}"
+    )
     for name, count in rows.items():
         click.echo(f"  {name:<10} {count:>12} {'row' if count == 1 else 'rows'}")
     settings = ", ".join(f"{name}={value}" for name, value in manifest.settings.given().items())

@@ -12,7 +12,7 @@ import click
 from tcpfit.exceptions import InvalidParameter, TcpfitError
 
 from . import pages as of_captures
-from .errors import complain
+from .errors import complain, tell_path
 from .reading import Work, under
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def _page(document: dict[str, Any], path: Path, links: dict[tuple[str, int], str
     path.parent.mkdir(parents=True, exist_ok=True)
     with AtomicFile(path) as partial:
         partial.write_text(html, encoding="utf-8")
-    click.echo(path)
+    tell_path(path)
 
 
 def _reports(corpus: Corpus, rows: list[dict[str, Any]], path: Path, key: bytes | None) -> dict[tuple[str, int], str]:

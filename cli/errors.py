@@ -62,6 +62,11 @@ def complain(sentence: str) -> None:
         click.echo(f"tcpfit: {plain(sentence)}", err=True)
 
 
+def tell_path(path: Path) -> None:
+    """Say which file was written; on a terminal without what would move its cursor, to programs by its very name."""
+    click.echo(plain(str(path)) if sys.stdout.isatty() else path)
+
+
 def debugging() -> bool:
     """Whether the user wants tracebacks."""
     return os.environ.get("TCPFIT_DEBUG", "") not in ("", "0")

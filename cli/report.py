@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from . import corpus_report, options, pages
-from .errors import check_spelling, spare_captures_in
+from .errors import check_spelling, spare_captures_in, tell_path
 from .reading import SEGMENTS, Work, read_between, read_into, under, with_saved
 from .streams import beside
 
@@ -111,7 +111,7 @@ def report(
             analysis = analysis.select(flows) if flows else analysis
             pages.write(analysis.ranked_by(**choices), path, drawn=len(flows) or drawn, data=data, run=run)
             with beside():
-                click.echo(path)
+                tell_path(path)
         status |= work.status
     return status
 

@@ -9,7 +9,7 @@ import click
 from tcpfit.exceptions import InvalidParameter
 
 from . import options
-from .errors import spare_captures_in, unwritable
+from .errors import spare_captures_in, tell_path, unwritable
 from .reading import Work, read, read_between, tell_warnings
 
 
@@ -56,5 +56,5 @@ def xpl(capture: str, output: Path, flows: tuple[int, ...], source: options.Sour
         except OSError as error:
             raise unwritable(output, error) from error
         for path in written:
-            click.echo(path)
+            tell_path(path)
     return work.status

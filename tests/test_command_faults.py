@@ -169,6 +169,70 @@ def test_a_name_cannot_move_the_cursor(capture: Path, tmp_path: Path, there: boo
 @pytest.mark.parametrize(
     "words",
     [
+        "diagnose NAME NAME",
+        "dynamics NAME",
+        "batch NAME -o OUT",
+        "report OUT --format table",
+        "report NAME -o NAME.html",
+        "annotate NAME NAME.pcapng",
+        "explain NAME 10",
+    ],
+)
+def test_no_verb_lets_a_name_move_the_cursor(words: str, named: Path) -> None:
+    """Nor do tables break a name into lines."""
+    parts = [word.replace("NAME", f"{named}").replace("OUT", f"{named.parent}/\x1bOUT") for word in words.split()]
+    reading, writing = os.openpty()  # programs get names as they are, terminals do not
+    done = subprocess.Popen([*RUN, *parts], env=environment() | {"TERM": "dumb", "COLUMNS": "200"}, stdout=writing)
+    os.close(writing)
+    text = b""
+    while more := _more(reading):
+        text += more
+    os.close(reading)
+    assert 0 == done.wait()
+    assert b"\x1b" not in text
+    assert rb"\x1b[2Jb\nc" in text or rb"\x1bOUT" in text
+
+
+def _more(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 1 << 16)
+    except OSError:  # nobody has the other side any more
+        return b""
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("named") / "a\x1b[2Jb\nc.pcap"
+    path.write_bytes(captures.pcap(Transfer(segments=400, lost=frozenset(range(9, 390, 20))).run()))
+    return path
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "analyze CAPTURE --top N",
+        "analyze CAPTURE --flow N",
+        "analyze CAPTURE --from N",
+        "analyze CAPTURE --max-memory NMB",
+        "batch CAPTURE -o OUT --workers N",
+        "dynamics CAPTURE --flow N",
+        "explain CAPTURE N",
+        "plot rtt CAPTURE -o a.svg --flow N",
+        "predict --rtt 1s --p 1% --sweep b=1:2:lin:N",
+        "predict --rtt N --p 1%",
+    ],
+)
+@pytest.mark.parametrize("number", ["1_000", "\u0663"])
+def test_numbers_are_written_in_plain_digits(capture: Path, tmp_path: Path, words: str, number: str) -> None:
+    done = run(*words.replace("CAPTURE", str(capture)).replace("N", number).split(), cwd=tmp_path)
+    assert 2 == done.returncode
+    assert number in said(done.stderr)
+    assert [] == list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
         "analyze CAPTURE --output",
         "analyze CAPTURE --html",
         "report CAPTURE -o",

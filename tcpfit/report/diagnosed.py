@@ -17,6 +17,7 @@ from tcpfit.diagnosis.stalls import Stall
 from tcpfit.diagnosis.table import Report
 from tcpfit.diagnosis.verdict import Cause
 from tcpfit.report import filters, terminal, words
+from tcpfit.report.plain import plain
 
 STALLS = 10
 """Stalls shown; JSON has all."""
@@ -199,7 +200,7 @@ def overview(rows: Sequence[tuple[str, Report]], out: Console) -> None:
         table.add_row(
             words.seconds(cost) if cost else words.NONE,
             words.seconds(report.accounted_s),
-            name,
+            plain(name),
             str(report.flow["flow"]),
             diagnosis.primary,
             words.NONE if share is None else f"{share:.0%}",

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tcpfit.report import words
+from tcpfit.report.plain import plain
 
 if TYPE_CHECKING:
     from tcpfit.ranking.across import Across
@@ -105,7 +106,7 @@ def show_pool(sizes: Sequence[dict[str, Any]], flows: dict[str, Any], out: Conso
 
 def show_course(found: Course, path: str, out: Console) -> None:
     """Print the rate over time, observed and predicted, with a bar for each; then the scores."""
-    out.print(Text(f"{path}, flow {found.flow}", style="bold"))
+    out.print(Text(f"{plain(path)}, flow {found.flow}", style="bold"), soft_wrap=True)
     _print(found.text, out)
     out.print()
     rates = found.table.select("observed_bps", "predicted_bps").fill_null(0.0).to_numpy()

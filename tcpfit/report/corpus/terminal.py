@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tcpfit.report import words
+from tcpfit.report.plain import plain
 
 WORST = 10
 FAILURES = 10
@@ -83,7 +84,7 @@ def _heading(text: str, out: Console) -> None:
 
 def _captures(document: dict[str, Any], out: Console) -> None:
     captures = document["captures"]
-    out.print(Text(document["folder"], style="bold"))
+    out.print(Text(plain(document["folder"]), style="bold"), soft_wrap=True)
     for sentence in facts(document):
         out.print(Padding(Text(sentence), (0, 0, 0, 2)))
     if captures["skipped"]:
@@ -96,7 +97,7 @@ def _captures(document: dict[str, Any], out: Console) -> None:
         number = len(failures) + captures["failures_left_out"]
         out.print(Padding(Text(f"{words.plural(number, 'capture')} not analysed:", "yellow"), (0, 0, 0, 2)))
     for row in failures[:FAILURES]:
-        out.print(Padding(Text(f"{row['path']}: {row['status']}: {row['reason']}", "yellow"), (0, 0, 0, 4)))
+        out.print(Padding(Text(plain(f"{row['path']}: {row['status']}: {row['reason']}"), "yellow"), (0, 0, 0, 4)))
     if len(failures) > FAILURES:
         out.print(Padding(Text(f"and {number - FAILURES} more", "yellow"), (0, 0, 0, 4)))
 
@@ -166,7 +167,7 @@ def _worst(document: dict[str, Any], out: Console) -> None:
     table = _table("capture", "flow", "cause", "goodput", "without it", "cost", left=("capture", "cause"))
     for row in rows:
         without = words.rate(row["rate_bps"])
-        name = short(row["path"])
+        name = plain(short(row["path"]))
         name = name if len(name) <= 24 else f"..{name[-22:]}"
         cause = row["primary"].removesuffix("-limited")
         table.add_row(
@@ -190,16 +191,15 @@ def short(path: str) -> str:
 
 def _contrast(contrast: dict[str, Any], out: Console) -> None:
     sides = contrast["sides"]
-    _heading(f"by {contrast['by']}", out)
+    by = plain(contrast["by"])
+    _heading(f"by {by}", out)
     for side in sides:
-        said = f"{side['value']}: {words.plural(round(side['flows']), 'flow')} in "
+        said = f"{plain(side['value'])}: {words.plural(round(side['flows']), 'flow')} in "
         out.print(Padding(Text(said + words.plural(side["captures"], "capture")), (0, 0, 0, 2)))
-    table = _table(
-        "", contrast["by"], "value", "change", "95 %", "", left=("", contrast["by"]), wrap=("", contrast["by"])
-    )
+    table = _table("", by, "value", "change", "95 %", "", left=("", by), wrap=("", by))
     for row in contrast["rows"]:
         what = "" if "against" in row else row["what"].removeprefix("share of flows: ").removesuffix("-limited")
-        table.add_row(what, row["side"], *change(row))
+        table.add_row(what, plain(row["side"]), *change(row))
     out.print(table)
     out.print(Padding(Text(CHANGES, "dim"), (0, 0, 0, 2)))
 
