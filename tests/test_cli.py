@@ -80,6 +80,24 @@ def test_overview_counts_the_segments_of_which_some_were_lost(capture):
     assert ("4429", "102") == (first[4], second[3])
 
 
+def test_p_is_not_to_be_trusted_where_the_capture_missed_much(tmp_path):
+    """Every twentieth data packet is missing: the receiver acknowledged it, and nobody sent it again."""
+    path, page = tmp_path / "missed.pcap", tmp_path / "missed.html"
+    packets = Transfer(segments=400).run()
+    missed = [packet for packet in packets if packet.wire_len > 1000][10::20]
+    packets = [packet for packet in packets if packet not in missed]
+    packets += Transfer(segments=30, sport=40001, start_s=0.2).run()
+    path.write_bytes(captures.pcap(sorted(packets, key=lambda packet: packet.time_ns)))
+    shown = tcpfit("analyze", path, "--html", page).stdout
+    rows = {line.split()[1]: line.split("  ") for line in shown.splitlines()[5:10] if "10.0.0.1:" in line}
+    assert {"10.0.0.1:40000": True, "10.0.0.1:40001": False} == {
+        end: any(cell.endswith("?") for cell in row) for end, row in rows.items()
+    }
+    for text in (shown, page.read_text()):
+        assert "p is not to be trusted" in text
+        assert "of the data segments: p, m, q" in " ".join(text.split())
+
+
 @pytest.mark.parametrize("columns", ["0", "-3", "wide", ""])
 def test_columns_that_are_no_width_are_80(capture, columns):
     expected = tcpfit("analyze", capture)

@@ -66,7 +66,7 @@ FLOW = {
             "data_segments sent_segments data_bytes unique_bytes acked_bytes retransmitted_segments lost_segments "
             "lost_upstream spurious_retransmissions loss_events fast_recoveries timeouts tail_loss_probes "
             "reorder_events reordered_segments duplicated_segments zero_window_episodes ce_segments ece_acks "
-            "ace_marks mark_events cwr_segments"
+            "ace_marks mark_events cwr_segments missing_segments"
         ).split(),
         COUNT,
     )

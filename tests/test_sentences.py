@@ -35,6 +35,17 @@ def test_the_side_of_a_capture_on_the_path_is_said(lost, before, position):
     assert said == (f"{before} of them before the capture point" if position == "middle" else "")
 
 
+def test_loss_rates_are_marked_where_the_capture_missed_too_much():
+    """From the 1 % on above which no verdict rests on losses."""
+    path = SAMPLES / "sack-loss-sender.pcap.gz"
+    whole = facts(path)
+    assert (None, "0.019") == (sentences.distrusted(whole), sentences.loss_rate(whole))
+    for missing, said in ((0, None), (40, None), (200, "the capture missed 4.32% of the data segments: p, m, q and")):
+        whole["counts"]["missing_segments"] = missing
+        assert (said is not None) == sentences.loss_rate(whole).endswith("?")
+        assert (said or "") in (sentences.distrusted(whole) or "")
+
+
 def test_the_place_on_the_path_is_said():
     flow = facts(SAMPLES / "sack-loss-sender.pcap.gz")
     flow["vantage"] |= {"position": "middle", "fraction": 0.4005}

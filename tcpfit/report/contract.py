@@ -55,6 +55,7 @@ COUNTS = (
     "ace_marks",
     "mark_events",
     "cwr_segments",
+    "missing_segments",
 )
 
 OBSERVED = ("throughput_bps", "goodput_bps", "steady_goodput_bps", "transfer_time_s")

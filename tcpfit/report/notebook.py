@@ -19,7 +19,7 @@ HEADINGS = ("flow", "from", "to", "duration", "goodput", "segments", "lost", "p"
 def html(analysis: Analysis) -> str:
     """A small table; nothing in it comes from the capture unescaped."""
     facts, flows = capture_facts(analysis), list(flow_facts(analysis.select(analysis.largest()[:SHOWN])))
-    body = []
+    body, doubtful = [], False
     for flow in flows:
         verdict = flow["verdict"]
         cells = (
@@ -30,10 +30,11 @@ def html(analysis: Analysis) -> str:
             sentences.goodput(flow),
             str(flow["counts"]["sent_segments"]),
             sentences.lost(flow),
-            words.number(flow["parameters"]["p"]["value"]),
+            sentences.loss_rate(flow),
             words.seconds(flow["parameters"]["rtt"]["value"]),
             " ".join([verdict["state"].replace("_", " "), ", ".join(verdict["models"])]).strip(),
         )
+        doubtful |= sentences.loss_rate(flow).endswith("?")
         body.append("<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>")
     summary = f"{words.plural(facts['packets'] or 0, 'packet')}, {words.plural(analysis.flows.height, 'flow')}"
     more = analysis.flows.height - len(flows)
@@ -42,5 +43,6 @@ def html(analysis: Analysis) -> str:
         + "".join(f"<p>warning: {escape(warning)}</p>" for warning in facts["warnings"])
         + f"<table><thead><tr>{''.join(f'<th>{heading}</th>' for heading in HEADINGS)}</tr></thead>"
         + f"<tbody>{''.join(body)}</tbody></table>"
+        + (f"<p>{escape(sentences.DOUBTFUL)}</p>" if doubtful else "")
         + (f"<p>{words.plural(more, 'smaller flow')} not shown</p>" if more > 0 else "")
     )

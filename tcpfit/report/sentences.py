@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from tcpfit.ranking.verdict import CAPTURE_LOSS
 from tcpfit.report import words
+
+DOUBTFUL = f"?: the capture missed more than {CAPTURE_LOSS:.0%} of the flow's data; p is not to be trusted"
+"""What stands below a table in which `loss_rate` marked a flow."""
 
 
 def how_seen(flow: dict[str, Any]) -> str:
@@ -104,6 +108,29 @@ def lost(flow: dict[str, Any]) -> str:
         return f"{interval[0]} to {interval[1]}"
     lost = flow["counts"]["lost_segments"]
     return words.NONE if lost is None else str(lost)
+
+
+def missed(flow: dict[str, Any]) -> float:
+    """Share of the flow's data segments that the capture missed."""
+    missing = flow["counts"]["missing_segments"] or 0
+    return float(missing / max(flow["counts"]["data_segments"] + missing, 1))
+
+
+def loss_rate(flow: dict[str, Any]) -> str:
+    """p, marked where the capture missed too much for it."""
+    p = flow["parameters"]["p"]["value"]
+    return words.number(p) + ("?" if p is not None and missed(flow) > CAPTURE_LOSS else "")
+
+
+def distrusted(flow: dict[str, Any]) -> str | None:
+    """What not to trust where the capture missed too much; None where it did not."""
+    share = missed(flow)
+    if share <= CAPTURE_LOSS:
+        return None
+    return (
+        f"the capture missed {words.significant(100 * share)}% of the data segments: p, m, q and what else rests on "
+        "losses are not to be trusted"
+    )
 
 
 def doubts(models: list[dict[str, Any]]) -> list[str]:

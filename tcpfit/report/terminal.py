@@ -148,6 +148,8 @@ def show(
     if not in_full and top > 0:
         out.print()
         out.print(_overview(shown[:top]))
+        if any(sentences.loss_rate(flow).endswith("?") for flow in shown[:top]):
+            out.print(Padding(Text(sentences.DOUBTFUL, "dim"), (0, 0, 0, 2)))
         if flows > top:
             out.print(Text(f"  {words.plural(flows - top, 'smaller flow')} not shown; --top shows more", "dim"))
     worth = shown if in_full else [flow for flow in shown[:top] if flow["counts"]["data_segments"] >= WORTH_SHOWING]
@@ -195,7 +197,7 @@ def _overview(flows: list[dict[str, Any]]) -> Table:
             "\n".join(words.short_endpoint(flow[end], flow[f"{end}_port"]) for end in ("src", "dst")),
             f"{words.seconds(flow['duration_s'])}\n{sentences.goodput(flow)}",
             f"{counts['sent_segments']}\n{sentences.lost(flow)}",
-            f"{words.number(parameters['p']['value'])}\n{words.seconds(parameters['rtt']['value'])}",
+            f"{sentences.loss_rate(flow)}\n{words.seconds(parameters['rtt']['value'])}",
             _verdict(flow["verdict"]),
         )
     return table
@@ -237,6 +239,8 @@ def _flow(flow: dict[str, Any], out: Console, rounds: pl.DataFrame) -> None:
     out.print(Text(title + words.endpoint(flow["dst"], flow["dst_port"]), style="bold"))
     for sentence in (sentences.how_seen(flow), sentences.what_happened(flow)):
         out.print(Padding(Text(sentence), (0, 0, 0, 2)))
+    if distrusted := sentences.distrusted(flow):
+        out.print(Padding(Text(distrusted, style="yellow"), (0, 0, 0, 2)))
     first_ns = round(flow["start_time"] * 1e9)
     times = {"flow": flow["id"], "first_ns": first_ns, "last_ns": first_ns + round(flow["duration_s"] * 1e9)}
     course(out, times, rounds, [(cause["cause"], cause["time_share"]) for cause in flow["diagnosis"]["causes"]])

@@ -50,6 +50,7 @@ class Section:
     summary: str
     seen: str
     happened: str
+    distrusted: str | None
     sure: str
     cost: str
     verdict: str
@@ -115,7 +116,7 @@ def _row(flow: dict[str, Any], drawn: bool) -> Row:
         "bytes": (words.size(counts["unique_bytes"]), counts["unique_bytes"]),
         "duration": (words.seconds(flow["duration_s"]), flow["duration_s"]),
         "lost": (sentences.lost(flow), counts["lost_segments"]),
-        "p": (words.number(p), p),
+        "p": (sentences.loss_rate(flow), p),
         "RTT": (words.seconds(rtt), rtt),
         "models": (verdict, verdict),
     }
@@ -136,6 +137,7 @@ def _section(found: Report, facts: dict[str, Any], start_ns: int) -> Section:
         + ("" if sentences.one_flight(facts) else f", {sentences.goodput(facts)}"),
         seen=sentences.how_seen(facts),
         happened=sentences.what_happened(facts),
+        distrusted=sentences.distrusted(facts),
         sure=_sure(diagnosis.confidence, share),
         cost=diagnosed.cost_sentence(found),
         verdict=facts["verdict"]["text"],

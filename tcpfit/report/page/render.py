@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import tcpfit
 from tcpfit.exceptions import InvalidParameter
-from tcpfit.report import words
+from tcpfit.report import sentences, words
 from tcpfit.report.page.content import LISTED, Content, content
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def _put_together(page: Content, flows: int, figures: dict[int, Figures], data: 
         facts=_facts(page.capture, flows),
         capture=page.capture,
         missed=_missed(page.capture["capture_loss"]),
+        doubtful=any(row.cells["p"][0].endswith("?") for row in page.rows) and sentences.DOUBTFUL,
         dataless=words.without_data(page.capture["without_data"]),
         flows=flows,
         rows=page.rows,
