@@ -28,7 +28,8 @@ def unwritable(output: Path, error: OSError) -> InvalidParameter:
 
 def spare_captures(outputs: Iterable[Path], captures: Sequence[str]) -> None:
     """Refuse to write over a capture that is read, whatever links lead to it."""
-    read = {_identity(Path(capture)) for capture in captures if capture != "-"} - {None}
+    files = [part for capture in captures for part in getattr(capture, "parts", (capture,))]
+    read = {_identity(Path(file)) for file in files if file != "-"} - {None}
     for output in outputs:
         if _identity(output) in read:
             raise click.UsageError(f"{output} is a capture; write elsewhere")

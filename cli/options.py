@@ -118,6 +118,17 @@ class Kind(click.ParamType[str]):
         return str(value)
 
 
+class Joined(str):
+    """A capture that was written to several files: the name of the first, and all of them."""
+
+    def __new__(cls, parts: tuple[str, ...]) -> Joined:
+        """The capture in these files."""
+        return super().__new__(cls, parts[0])
+
+    def __init__(self, parts: tuple[str, ...]) -> None:
+        self.parts = parts
+
+
 def model_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of models for the shell to complete."""
     from tcpfit.models import catalogue
@@ -126,16 +137,40 @@ def model_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> 
 
 
 def captures(command: F) -> F:
-    """The argument CAPTURE..., standard input at most once among them."""
-    argument = click.argument("captures", metavar="CAPTURE...", nargs=-1, required=True, callback=one_stdin)
-    return argument(command)
+    """The argument CAPTURE..., standard input at most once among them, and `--join`, which makes one of them."""
+    return captures_called("CAPTURE...")(command)
 
 
-def one_stdin(_ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
-    """Callback of an argument: standard input can be read once."""
+def captures_called(metavar: str) -> Callable[[F], F]:
+    """The same where an argument may be something else, too."""
+    argument = click.argument("captures", metavar=metavar, nargs=-1, required=True, callback=_one_stdin)
+    join = click.option(
+        "--join",
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_remember,
+        help="The captures are the files of one, as dumpcap -b and tcpdump -C write them; in any order.",
+    )
+    return lambda command: argument(join(command))
+
+
+def _remember(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    """Callback of an option that a later one's asks for."""
+    ctx.meta[f"tcpfit.{param.name}"] = value
+
+
+def _one_stdin(ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+    """Callback of an argument: standard input can be read once, and is no part of a capture."""
     if value.count("-") > 1:
         raise click.UsageError("standard input ('-') can be given once")
-    return value
+    if not ctx.meta.get("tcpfit.join") or len(value) < 2:
+        return value
+    if "-" in value:
+        raise click.UsageError("--join reads its captures twice, and standard input ('-') cannot be; give files")
+    if folders := [part for part in value if os.path.isdir(part)]:
+        raise click.UsageError(f"--join joins files, and {folders[0]} is a folder; give the files in it")
+    return (Joined(value),)
 
 
 def form(*choices: str, help: str = "What to print.") -> Callable[[F], F]:

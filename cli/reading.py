@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tcpfit.exceptions import InvalidParameter, TcpfitError
+from tcpfit.exceptions import CaptureError, InvalidParameter, TcpfitError
 
 from .errors import complain, debugging, unexpected
+from .options import Joined
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,22 +32,29 @@ SEGMENTS = "segments.parquet"
 
 def read(capture: str, source: Source, *, segments: bool | Pieces = False) -> Analysis:
     """Analyse a capture, with progress on standard error where that is a terminal."""
-    from tcpfit.analysis import analyze
+    from tcpfit import readers
+    from tcpfit.analysis import Analysis
 
+    which = (source.vantage, source.filter, source.from_s, source.to_s)
     with _progress(capture) as progress:
-        analysis = analyze(
-            capture,
-            reader=source.reader,
-            vantage=source.vantage,
-            filter=source.filter,
-            from_s=source.from_s,
-            to_s=source.to_s,
-            segments=segments,
-            progress=progress,
-            max_flows=source.max_flows,
-            max_memory=source.max_memory,
-        )
-    return under(source.key, analysis)
+        asked = readers.Settings(*which, progress, segments, source.max_flows, source.max_memory)
+        if isinstance(capture, Joined):
+            from tcpfit.corpus.trace import through_a_pipe
+
+            reading = through_a_pipe(_there(capture.parts), source.reader, asked)
+        else:
+            reading = readers.read(capture, source.reader, asked)
+    return under(source.key, Analysis(str(capture), reading))
+
+
+def _there(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The parts of a capture, each a file that can be opened: one that is not there is a mistake, and no damage."""
+    for part in parts:
+        try:
+            open(part, "rb").close()
+        except OSError as error:
+            raise CaptureError(f"{part}: {error.strerror or error}; the parts are not joined without it") from None
+    return parts
 
 
 def read_between(capture: str, source: Source, choose: Callable[[Analysis], Sequence[int]]) -> Analysis:

@@ -23,7 +23,7 @@ OF_CORPORA = {"form", "by", "worst", "linked"}
 
 
 @click.command(short_help="Write a report with figures as one HTML file.")
-@click.argument("captures", metavar="CAPTURE|DIR|CORPUS...", nargs=-1, required=True, callback=options.one_stdin)
+@options.captures_called("CAPTURE|DIR|CORPUS...")
 @click.option(
     "-o",
     "--output",

@@ -274,7 +274,7 @@ def test_reader_of_a_closed_pipe_is_not_complained_of(capture):
 def test_unexpected_errors_are_a_sentence(capture, tmp_path):
     broken = tmp_path / "sitecustomize.py"
     broken.write_text(
-        "import tcpfit.analysis as a\ndef f(*args, **more): raise RuntimeError('two\\nlines')\na.analyze = f\n"
+        "import tcpfit.readers as r\ndef f(*args, **more): raise RuntimeError('two\\nlines')\nr.read = f\n"
     )
     environment = {"PYTHONPATH": str(tmp_path)}
     assert_sentence(tcpfit("analyze", capture, env=environment), 1, "unexpected", "two lines", "TCPFIT_DEBUG")

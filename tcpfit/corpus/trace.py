@@ -30,17 +30,26 @@ def analyse(paths: Sequence[str], settings: Settings, key: bytes | None = None) 
 def _read(paths: Sequence[str], settings: Settings) -> Analysis:
     asked = settings.asked()
     if len(paths) == 1 and not is_url(paths[0]):
-        return Analysis(path_text(paths[0]), readers.read(paths[0], settings.reader, asked), settings.choices())
-    if settings.reader not in STREAMING:
-        raise CaptureError(f"{paths[0]}: the reader {settings.reader} reads single local files; take the engine")
+        reading = readers.read(paths[0], settings.reader, asked)
+    else:
+        reading = through_a_pipe(paths, settings.reader, asked)
+    return Analysis(path_text(paths[0]), reading, settings.choices())
+
+
+def through_a_pipe(paths: Sequence[str], reader: str, asked: readers.Settings) -> readers.Reading:
+    """The trace in these files, or behind a URL; warnings say what is wrong with a part.
+
+    Raises CaptureError where it cannot be read.
+    """
+    if reader not in STREAMING:
+        raise CaptureError(f"{paths[0]}: the reader {reader} reads single local files; take the engine")
     warnings: list[str] = []
     with joined.pipe(paths, warnings) as stream:
         try:
-            reading = readers.read(stream, settings.reader, asked)
+            reading = readers.read(stream, reader, asked)
         except CaptureError as error:
             raise CaptureError(str(error).replace(stream, paths[0])) from None
-    facts = reading.capture | {"warnings": [*warnings, *reading.capture["warnings"]]}
-    return Analysis(path_text(paths[0]), replace(reading, capture=facts), settings.choices())
+    return replace(reading, capture=reading.capture | {"warnings": [*warnings, *reading.capture["warnings"]]})
 
 
 def without_path(sentence: str, paths: Sequence[str]) -> str:
