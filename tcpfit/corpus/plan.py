@@ -58,6 +58,11 @@ def plan(
     labels = _labels(labels)
     named: dict[str, set[tuple[str, str]]] = {}
     for source in arguments.several("sources", sources, "paths"):
+        if source == "-":
+            raise InvalidParameter(
+                "standard input ('-') is no capture of a corpus, which later runs go over again; save it to a file, "
+                "or analyse it with tcpfit analyze"
+            )
         for path, own, listed in _entries(arguments.path("each of sources", source)):
             # what a list names and is not there is a capture that cannot be read
             missing = listed and not is_url(path) and not _is_pattern(path) and not os.path.lexists(path)

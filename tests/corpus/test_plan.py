@@ -118,6 +118,11 @@ def test_lists_that_are_none(tmp_path, name):
         plan([tmp_path / name])
 
 
+def test_standard_input_is_none():
+    with pytest.raises(InvalidParameter, match="standard input .* save it to a file"):
+        plan(["-"])
+
+
 def test_what_is_not_there(tmp_path):
     with pytest.raises(InvalidParameter, match="no such file or directory"):
         plan([tmp_path / "none.pcap"])
