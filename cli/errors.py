@@ -19,11 +19,11 @@ UNWRITTEN = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 """Errors of writing: no capture is said to be at fault for them."""
 
 
-def unwritable(output: Path, error: OSError) -> InvalidParameter:
+def unwritable(output: Path, error: OSError, option: str = "--output") -> InvalidParameter:
     """What to raise for an `--output` that makes no sense; an error of writing to one that does is raised itself."""
     if error.errno in UNWRITTEN:
         raise error
-    return InvalidParameter(f"--output {output}: {error.strerror or error}")
+    return InvalidParameter(f"{option} {output}: {error.strerror or error}")
 
 
 def spare_captures(outputs: Iterable[Path], captures: Sequence[str]) -> None:

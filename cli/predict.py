@@ -12,6 +12,7 @@ import click
 from tcpfit.exceptions import InvalidParameter
 
 from . import options
+from .errors import unwritable
 from .quantities import quantity
 
 if TYPE_CHECKING:
@@ -149,7 +150,7 @@ def _draw(answer: Predictions, path: Path) -> None:
         with AtomicFile(path) as partial:
             partial.write_bytes(content)
     except OSError as error:
-        raise click.UsageError(f"--plot {path}: {error.strerror or error}") from error
+        raise unwritable(path, error, "--plot") from error
 
 
 def _models(names: tuple[str, ...]) -> list[Model]:

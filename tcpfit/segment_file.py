@@ -48,7 +48,10 @@ class SegmentFile:
         if self._folder is None:
             self._target.parent.mkdir(parents=True, exist_ok=True)
             name = f".{self._target.name}."
-            self._folder = TemporaryDirectory(prefix=name, suffix=".partial", dir=self._target.parent)
+            try:
+                self._folder = TemporaryDirectory(prefix=name, suffix=".partial", dir=self._target.parent)
+            except OSError as error:
+                raise OSError(error.errno, error.strerror, str(self._target)) from error
         path = Path(self._folder.name) / f"{len(self._pieces)}.arrow"
         try:
             piece.write_ipc(path)

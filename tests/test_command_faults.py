@@ -108,6 +108,7 @@ def test_no_space_for_the_output(verb: tuple[str, ...], capture: Path) -> None:
         ("annotate", "CAPTURE", "OUT/x.pcapng"),
         ("plot", "rate", "CAPTURE", "-o", "OUT/x.svg"),
         ("xpl", "CAPTURE", "-o", "OUT"),
+        ("predict", "--p", "1%", "--rtt", "1s", "--plot", "OUT/x.svg"),
     ],
     ids=lambda verb: verb[0],
 )

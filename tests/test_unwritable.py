@@ -12,6 +12,7 @@ from test_cli import COMMAND, tcpfit
 
 import tcpfit as package
 from tcpfit.analysis import AtomicFile, write_table
+from tcpfit.schema import polars_schema
 from tcpfit.segment_file import SegmentFile
 
 SAMPLE = Path(__file__).resolve().parents[1] / "sample-traces" / "cubic.pcap.gz"
@@ -42,6 +43,15 @@ def test_segments_that_cannot_be_written(tmp_path, monkeypatch):
     target = tmp_path / "segments.parquet"
     with pytest.raises(OSError, match="No space") as caught, SegmentFile(target) as file:
         package.analyze(SAMPLE, segments=file.add)
+    assert str(target) == caught.value.filename
+
+
+@pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="no /proc here")
+def test_segments_of_a_folder_that_takes_nothing():
+    """What is told names the file, not the folder in which pieces would have waited."""
+    target = Path("/proc/segments.parquet")
+    with pytest.raises(OSError) as caught, SegmentFile(target) as file:
+        file.add(pl.DataFrame(schema=polars_schema("segments")))
     assert str(target) == caught.value.filename
 
 
