@@ -136,7 +136,8 @@ class ReorderingGoodput(Model):
         Parameter("b", "1", "received packets per ACK", 1.0, "b", low=1e-3, high=1e3),
     )
     assumptions = (
-        Assumption("reordering", "Late segments come regularly and set off fast recovery."),
+        Assumption("reordering", "Late segments come regularly, and more often than losses."),
+        Assumption("reordering-felt", "Each reordering event sets off fast recovery."),
         Assumption("window-limited", "Between reorder events the window limit bounds the rate.", required=False),
         Assumption("reno-growth", "The window halves at an event and grows by 1/b segments a round trip."),
         Assumption("bulk", "There is always data to send, and slow start is over."),

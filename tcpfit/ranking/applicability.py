@@ -24,6 +24,8 @@ MOSTLY_LIMITED = 0.8
 IDLE = 0.2
 TIMEOUTS = 0.1
 REORDERED = 0.1
+FELT = 0.5
+"""Of the reordering events: a model in which each one halves the window says little of a sender that lets more pass."""
 MARKED = 0.1
 SHORT = 13.0
 ROUNDS = 8
@@ -183,6 +185,17 @@ def reordering(facts: Facts) -> str | None:
     return None
 
 
+def reordering_felt(facts: Facts) -> str | None:
+    """Each reordering event makes the sender react; RACK and a raised threshold of duplicate ACKs let most pass.
+
+    Recoveries and timeouts, whatever set them off, are the most that may have been reactions.
+    """
+    if facts.indications >= FELT * facts.reorder_events:
+        return None
+    felt = _count(facts.indications, "recovery or timeout", "recoveries and timeouts")
+    return f"the sender let most reordering pass: {felt} beside {_count(facts.reorder_events, 'reordering event')}"
+
+
 def no_timeouts(facts: Facts) -> str | None:
     """Few of the loss indications are timeouts."""
     if facts.timeouts <= TIMEOUTS * facts.indications:
@@ -224,6 +237,7 @@ CHECKS: Mapping[str, Check] = {
     "no-sack": no_sack,
     "no-reordering": no_reordering,
     "reordering": reordering,
+    "reordering-felt": reordering_felt,
     "no-timeouts": no_timeouts,
     "bernoulli-loss": bernoulli_loss,
     "correlated-loss-in-round": correlated_loss_in_round,
@@ -289,5 +303,5 @@ def _idle(facts: Facts) -> str | None:
     return f"nothing was outstanding in {facts.idle_s / whole:.0%} of the time: the sender had nothing to send"
 
 
-def _count(number: float, noun: str) -> str:
-    return f"{number:.0f} {noun}{'' if number == 1 else 's'}"
+def _count(number: float, noun: str, several: str = "") -> str:
+    return f"{number:.0f} {noun if number == 1 else several or noun + 's'}"

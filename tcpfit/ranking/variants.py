@@ -21,6 +21,9 @@ from tcpfit.parameters.event_rules import RULES
 SUBSTITUTES = {"reordering-goodput": {"a_h_reacted": "a_h"}}
 """By model: a column of the parameters that can be put in the place of that of another one."""
 
+MET = {"a_h_reacted": "reordering-felt"}
+"""By such a column: the assumption that it makes good."""
+
 
 def by_name(names: Iterable[str]) -> dict[str, Model]:
     """Throughput models by name; `NAME+PARAMETER` is an extended one.
@@ -90,7 +93,8 @@ def extended(model: Model, parameter: str) -> Model:
     replaced = SUBSTITUTES.get(model.name, {}).get(parameter)
     parameters = tuple(replace(p, column=parameter) if p.name == replaced else p for p in model.parameters)
     parameters += tuple(p for p in model.extensions if p.name == parameter)
-    attributes = {"name": f"{model.name}+{parameter}", "parameters": parameters}
+    assumptions = tuple(a for a in model.assumptions if a.name != MET.get(parameter))
+    attributes = {"name": f"{model.name}+{parameter}", "parameters": parameters, "assumptions": assumptions}
     kind = type(type(model).__name__, (type(model),), attributes)
     found: Model = kind(**model.get_params())
     return found

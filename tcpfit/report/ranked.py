@@ -24,7 +24,7 @@ CAVEATS = {
     "W": ("not-window-limited", "window-limited"),
     "B": ("bulk",),
     "S": ("sack", "no-sack"),
-    "R": ("no-reordering", "reordering"),
+    "R": ("no-reordering", "reordering", "reordering-felt"),
     "T": ("no-timeouts",),
     "M": ("bernoulli-loss", "correlated-loss-in-round"),
 }

@@ -41,8 +41,8 @@ NAMES = [
 COLUMNS = "segments p p_indication q_tilde q m rtt rto p_to w w_max b d a_h r".split()
 ASSUMPTIONS = (
     "reno-growth cubic-growth no-fast-recovery "
-    "loss-limited not-window-limited window-limited bulk sack no-sack no-reordering reordering no-timeouts "
-    "bernoulli-loss correlated-loss-in-round priority-dropping"
+    "loss-limited not-window-limited window-limited bulk sack no-sack no-reordering reordering "
+    "reordering-felt no-timeouts bernoulli-loss correlated-loss-in-round priority-dropping"
 ).split()
 
 

@@ -78,6 +78,16 @@ def test_a_plain_reno_flow_fails_only_what_it_cannot_meet() -> None:
         ("no-reordering", GOOD._replace(reorder_events=20), "20 reordering events beside 50 loss events"),
         ("reordering", GOOD._replace(reorder_events=20), "50 loss events outweigh 20"),
         ("no-reordering", GOOD._replace(reorder_events=1, loss_events=0), "1 reordering event beside 0 loss events"),
+        (
+            "reordering-felt",
+            GOOD._replace(loss_events=0, indications=1, reorder_events=145),
+            "let most reordering pass: 1 recovery or timeout beside 145 reordering events",
+        ),
+        (
+            "reordering-felt",
+            GOOD._replace(loss_events=0, indications=4, reorder_events=19),
+            "4 recoveries and timeouts beside 19",
+        ),
         ("no-timeouts", GOOD._replace(timeouts=10), "10 of 50 loss indications"),
         ("no-timeouts", GOOD._replace(timeouts=1, indications=1), "the only loss indication was a timeout"),
         ("bernoulli-loss", GOOD._replace(m_low=4.0), "at least 4.0 losses"),
@@ -114,6 +124,12 @@ def test_cubic_in_its_reno_friendly_region_grows_like_reno() -> None:
 def test_what_is_not_known_does_not_fail() -> None:
     unknown = GOOD._replace(family="unknown", confidence=0.0, sack=None, m_low=None, m_high=None)
     assert {"window-limited", "reordering"} == set(check_all(unknown))
+
+
+def test_reordering_that_may_have_been_felt_does_not_fail() -> None:
+    """Whether a resend was needless is not always seen: the recoveries are counted, whatever set them off."""
+    assert "reordering-felt" not in check_all(GOOD._replace(loss_events=0, indications=24, reorder_events=40))
+    assert "reordering-felt" not in check_all(GOOD._replace(loss_events=0, indications=0, reorder_events=0))
 
 
 def test_weak_assumptions_do_not_rule_a_model_out() -> None:

@@ -55,6 +55,7 @@ def of_flow(name: str, place: str, analysis: Analysis) -> Flow:
         "off": abs(top["log_ratio"].item()) if top.height else None,
         "stays": bool(second.filter(named)["as_good"].any()),
         "reordered": (analysis.events["kind"].cast(pl.String) == "reorder_event").any(),
+        "passed": analysis.ranking.filter(model="reordering-goodput")["failed"].list.contains("reordering-felt").any(),
         **verdict,
     }
 
@@ -79,10 +80,18 @@ def test_no_flow_with_imposed_loss_is_taken_for_one_that_fills_its_bottleneck(fl
     assert {"a-newreno-p0.1-rtt20"} == {flow["name"] for flow in imposed if "filled its bottleneck" in flow["text"]}
 
 
-def test_reordering_goodput_is_first_where_reordering_is_seen(flows: list[Flow]) -> None:
-    tops = {flow["name"]: flow["top"] for flow in flows if REORDERED.match(flow["name"]) and flow["reordered"]}
-    assert len(tops) >= 6
+def test_reordering_goodput_is_first_where_reordering_is_felt(flows: list[Flow]) -> None:
+    seen = [flow for flow in flows if REORDERED.match(flow["name"]) and flow["reordered"]]
+    tops = {flow["name"]: flow["top"] for flow in seen if not flow["passed"]}
+    assert len(tops) >= 4
     assert {"reordering-goodput"} == set(tops.values())
+
+
+def test_reordering_that_rack_lets_pass_is_no_model_s(flows: list[Flow]) -> None:
+    """2 of 29 events, 4 of 19, and 1 of 145 with jitter, where reordering-goodput is ln 0.2, 0.1 and 1.9 too slow."""
+    passed = {flow["name"]: flow["state"] for flow in flows if flow["passed"]}
+    assert {"f-d10-A1-push30-sack", "f-d5-A2-push50-sack", "g-jitter-sack"} == set(passed)
+    assert {"none_applies"} == set(passed.values())
 
 
 def test_a_verdict_holds_on_the_second_half(flows: list[Flow]) -> None:
