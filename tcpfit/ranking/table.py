@@ -7,8 +7,9 @@ import polars as pl
 from tcpfit.schema import BOOL, F64, STR, U32, Column
 
 STATES = {
-    "explained": "one applicable model predicts the flow better than every other",
-    "undecided": "several applicable models predict it equally well, or one as near cannot be compared with the best",
+    "explained": "one applicable model predicts the flow better than every other, and is right about its rate",
+    "undecided": "several applicable models predict it equally well, or one as near cannot be compared with the best; "
+    "or the best alone is off by more than its parameters' doubt, or was compared with no other",
     "insufficient": "too few events to tell models apart, or too many packets that the capture missed",
     "none_applies": "no model's assumptions hold, or none of those that apply comes near the rate",
 }

@@ -6,7 +6,8 @@ hold, or the best of those whose do misses the observed rate by more than a quar
 `insufficient`: fewer than 8 steady rounds and no model that applies, fewer than 8 blocks of 4 events, or no model that
 applies has a score. `undecided`: the blocks cannot tell the best model from others (difference within two standard
 errors, or 5 % of the rate), or one without a score, which nothing is known against, is as near to the rate of the
-whole. `explained`: one is left.
+whole; or one is left, but no other was compared with it, or it misses the rate by more than 5 % beyond the doubt in its
+parameters. `explained`: one is left, and is right about the rate.
 """
 
 from __future__ import annotations
@@ -21,6 +22,9 @@ from tcpfit.ranking.blocks import ENOUGH, EVENTS
 from tcpfit.ranking.comparison import SAME
 
 NEAR = math.log(1.25)
+
+WEAKENED = "weakened: "
+"""Before the reasons that do not keep a model from applying."""
 
 
 class Candidate(NamedTuple):
@@ -97,11 +101,19 @@ def verdict(
     equals = [c for c in fit if c.as_good]
     beside = _beside(best, baseline)
     if len(equals) == 1 and not open_:
+        if len(candidates) == 1:
+            text = f"No other model was compared with {best.name}: it is {_off(best)}{beside}{_weak(best)}."
+            return Verdict("undecided", [best.name], text)
+        if _misses(best, SAME):
+            text = (
+                f"{best.name} comes nearest to the rate, and {_preferred(best, fit)}, but it is {_off(best)}, more "
+                f"than the doubt in its parameters explains{beside}{_weak(best)}."
+            )
+            return Verdict("undecided", [best.name], text)
         return Verdict(
             "explained",
             [best.name],
-            f"{best.name} explains the rate: it is {_off(best)}, and {_preferred(best, fit, candidates)}"
-            f"{beside}{_weak(best)}.",
+            f"{best.name} explains the rate: it is {_off(best)}, and {_preferred(best, fit)}{beside}{_weak(best)}.",
         )
     return Verdict(
         "undecided",
@@ -160,7 +172,8 @@ def _uncompared(open_: Sequence[Candidate]) -> str:
 
 
 def _none(candidates: Sequence[Candidate], predicted: Sequence[Candidate]) -> Verdict:
-    reasons = [c.reasons[0] for c in candidates if not c.applicable and c.reasons]
+    against = ([r for r in c.reasons if not r.startswith(WEAKENED)] for c in candidates if not c.applicable)
+    reasons = [of_model[0] for of_model in against if of_model]
     if not reasons:
         return Verdict("insufficient", [], "The flow shows too little for any model: no parameters could be estimated.")
     common = max(dict.fromkeys(reasons), key=reasons.count)
@@ -168,11 +181,12 @@ def _none(candidates: Sequence[Candidate], predicted: Sequence[Candidate]) -> Ve
     return Verdict("none_applies", [], f"No model applies: {common}{nearest}.")
 
 
-def _misses(best: Candidate) -> bool:
+def _misses(best: Candidate, near: float = NEAR) -> bool:
+    """The model is further from the rate than `near`, beyond the doubt in its parameters."""
     ratio = best.log_ratio or 0.0
     low = ratio if best.low is None else best.low
     high = ratio if best.high is None else best.high
-    return abs(ratio) > NEAR and (low > NEAR or high < -NEAR)
+    return abs(ratio) > near and (low > near or high < -near)
 
 
 def _off(candidate: Candidate) -> str:
@@ -190,9 +204,7 @@ def _off(candidate: Candidate) -> str:
     return f"{text} ({100 * math.expm1(candidate.low):+.0f} to {100 * math.expm1(candidate.high):+.0f} %)"
 
 
-def _preferred(best: Candidate, fit: Sequence[Candidate], candidates: Sequence[Candidate]) -> str:
-    if len(candidates) == 1:
-        return "no other model was compared with it"
+def _preferred(best: Candidate, fit: Sequence[Candidate]) -> str:
     if len(fit) == 1:
         return "no other model applies"
     share = "none" if best.probability_best is None else f"{best.probability_best:.0%}"
@@ -211,7 +223,7 @@ def _share(error: float) -> str:
 
 
 def _weak(best: Candidate) -> str:
-    weak = [reason.removeprefix("weakened: ") for reason in best.reasons if reason.startswith("weakened: ")]
+    weak = [reason.removeprefix(WEAKENED) for reason in best.reasons if reason.startswith(WEAKENED)]
     return f"; an assumption that matters less to it fails: {weak[0]}" if weak else ""
 
 

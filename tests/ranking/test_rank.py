@@ -206,7 +206,8 @@ def test_nothing_to_rank() -> None:
 def test_one_model_can_be_chosen(pftk: Tables) -> None:
     ranking, verdicts = rank(*pftk, estimate(*pftk), {"mathis": catalogue()["mathis"]})
     assert {"mathis", *BASELINES} == set(ranking["model"])
-    assert verdicts["state"][0] != "undecided"
+    assert ("undecided", ["mathis"]) == (verdicts["state"][0], verdicts["models"][0].to_list())
+    assert verdicts["text"][0].startswith("No other model was compared with mathis: it is ")
 
 
 def test_a_flow_without_a_loss_leaves_doubt_of_the_rate_at_its_window_limit() -> None:

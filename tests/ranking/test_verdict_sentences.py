@@ -90,8 +90,27 @@ def test_a_model_without_a_score_that_is_as_near_leaves_it_open(
     assert said in found.text
 
 
-def test_nothing_prefers_a_model_that_nothing_is_compared_with() -> None:
+def test_a_model_that_nothing_is_compared_with_explains_nothing() -> None:
     alone = verdict([candidate("a")], 16, 100.0, 200.0, 0.04)
-    assert "no other model was compared with it" in alone.text
+    assert ("undecided", ["a"]) == (alone.state, alone.models)
+    assert alone.text.startswith("No other model was compared with a: it is 2 % above")
     other = candidate("b")._replace(applicable=False, as_good=False)
-    assert "no other model applies" in verdict([candidate("a"), other], 16, 100.0, 200.0, 0.04).text
+    beside = verdict([candidate("a"), other], 16, 100.0, 200.0, 0.04)
+    assert ("explained", ["a"]) == (beside.state, beside.models)
+    assert "no other model applies" in beside.text
+
+
+@pytest.mark.parametrize(("log_ratio", "state"), [(-0.14, "explained"), (0.14, "explained"), (-0.16, "undecided")])
+def test_a_best_model_that_misses_the_rate_beyond_its_doubt_does_not_explain_it(log_ratio: float, state: str) -> None:
+    """Its interval has to come within 5 % of the observed rate, here from 0.1 away."""
+    found = verdict([candidate("a", log_ratio=log_ratio), candidate("b", False, False)], 16, 100.0, 200.0, 0.04)
+    assert (state, ["a"]) == (found.state, found.models)
+    assert (state == "undecided") == ("more than the doubt in its parameters explains" in found.text)
+
+
+def test_what_only_weakens_a_model_is_not_why_it_does_not_apply() -> None:
+    reasons = ["weakened: SACK was in use", "the flow does not show a_h_reacted"]
+    found = verdict(
+        [candidate("a")._replace(applicable=False, log_ratio=None, reasons=reasons)], 16, 100.0, 200.0, 0.04
+    )
+    assert "No model applies: the flow does not show a_h_reacted." == found.text
