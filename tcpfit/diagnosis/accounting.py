@@ -8,8 +8,9 @@ rules that holds gives the cause:
 2. *timeout-limited*: the silence of a retransmission timer that expired, and what follows until the flight is half of
    what it was. Where the resend was needless and the flow has late segments, *reordering-limited*. `reactions` has this
    in detail, and what is *unknown* because nothing came back any more.
-3. *loss-limited*: fast recovery from losses; *bottleneck-limited* if the flow itself had filled the queue. A needless
-   one is *reordering-limited*: only late segments, or copies, make duplicate ACKs without a loss.
+3. *loss-limited*: fast recovery from losses; *bottleneck-limited* if the flow itself had filled the queue, and
+   it was full. A needless one is *reordering-limited*: only late segments, or copies, make duplicate ACKs without a
+   loss.
 4. *application-limited*: nothing was outstanding, and the round before such a pause, which left the window unfilled;
    and five rounds in a row and more, each sent after the other end's data, when all before was acknowledged.
 5. *bottleneck-limited*: the rate was the path's, that is, within a tenth of the flow's highest sustained one, and most
@@ -325,7 +326,8 @@ def _memories(course: Rounds, axis: _Axis, covers: Stretches, after: list[int], 
                     usual = level if trips > AT_ONCE else max(usual, level)
                     trips = 0
                 next_ += 1
-            if queued:
+            # what a recovery fills up again is acknowledged at once, which looks as fast as the path
+            if queued and (is_calm or left != Reason.AFTER_LOSS):
                 left = Reason.PATH_FILLED
             of_flow.append(left)
             last = now

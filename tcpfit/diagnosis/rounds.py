@@ -475,7 +475,7 @@ class Rounds:
             steps = np.diff(flight)[same[1:] & same[:-1]]
             grows = len(steps) >= PLATEAU and (steps > 0).mean() >= RISES and (steps < 0).mean() <= FALLS
             if grows and high - low >= max(SPREAD * usual, SPREAD_SEGMENTS):
-                outgrown[rows] = told[rows] & (own >= SUSTAINED * level)
+                outgrown[rows] = told[rows] & (own >= (1 - SAME) * level)
         return outgrown
 
     @cached_property
