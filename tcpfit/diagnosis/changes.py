@@ -1,7 +1,8 @@
 """What models say of a change: the observed rate times the ratio of a model's predictions, changed and as it is.
 
 **Models**: those that the verdict of the ranking names and that know a parameter of the change; the rate is that of the
-first.
+first. What is made of losses is that of the flow's steady part, as the ranking has it: what slow start lost when it
+overshot comes not again.
 **Interval**: the parameters are drawn from their 95 % intervals (64 draws, the loss rates together, as for the interval
 of a prediction) and the ratio is taken draw by draw, so that what the change leaves as it is cancels; low and high are
 the 2.5 and 97.5 percentiles of the draws of all models named, each with the same weight, times what models get wrong of

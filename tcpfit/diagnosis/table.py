@@ -24,10 +24,15 @@ from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.growth import as_reno, families
 from tcpfit.parameters.intervals import Floats
 from tcpfit.parameters.loss_rate import capture_loss, seen_twice
+from tcpfit.ranking.blocks import parameters as of_blocks
+from tcpfit.ranking.cut import cut
 from tcpfit.ranking.observed import observed_of
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
+
+OF_LOSSES = frozenset({"p", "p_indication", "q_tilde", "q", "m", "p_to"})
+"""Parameters made of losses and of what they set off."""
 
 
 def diagnose(flows: pl.DataFrame, events: pl.DataFrame, rounds: pl.DataFrame) -> dict[int, Diagnosis]:
@@ -159,7 +164,7 @@ def report(analysis: Analysis, span_ns: tuple[int, int] | None = None) -> list[R
     diagnoses = of_spans(flows, spans)
     rows = {row["flow"]: row for row in flows.with_columns(pl.col("vantage").cast(pl.String)).to_dicts()}
     if span_ns is None:
-        estimates = _estimates(analysis.parameters, analysis.evidence)
+        estimates = _of_steady_parts(_estimates(analysis.parameters, analysis.evidence), analysis)
     else:
         part = estimate(*excerpt(flows, analysis.events, analysis.rounds, *span_ns))
         estimates = _estimates(part, analysis.evidence)
@@ -216,6 +221,23 @@ def _estimates(table: pl.DataFrame, evidence: Evidence) -> dict[int, dict[str, E
     estimates: dict[int, dict[str, Estimate]] = {}
     for flow, name, *ends in table.select("flow", "name", "value", "low", "high").iter_rows():
         estimates.setdefault(flow, {})[name] = Estimate(*(np.nan if end is None else float(end) for end in ends))
+    return estimates
+
+
+def _of_steady_parts(estimates: dict[int, dict[str, Estimate]], analysis: Analysis) -> dict[int, dict[str, Estimate]]:
+    """The estimates with those of losses from each flow's steady part, as the ranking has them, where that shows some.
+
+    What slow start loses when it overshoots is no burst that the path would bring again.
+    """
+    evidence = analysis.evidence
+    part = cut(evidence, analysis.parameters)
+    steady = of_blocks(part.blocks.of_flows(), part.value)
+    for position, flow in enumerate(evidence.flow.tolist()):
+        own = estimates.get(flow, {})
+        for name in OF_LOSSES & own.keys():
+            there, all_ = float(steady[name][position]), own[name]
+            if there > 0 and all_.value > 0:
+                own[name] = Estimate(*(end * there / all_.value for end in (all_.value, all_.low, all_.high)))
     return estimates
 
 

@@ -136,3 +136,10 @@ def test_the_models_of_a_cubic_flow_are_given_what_the_ranking_gives_them(monkey
     report(analysis.select([flow]))
     (b,) = cut(analysis.evidence, analysis.parameters).value["b"][analysis.evidence.flow == flow]
     assert asked[0][1]["b"].value == pytest.approx(b)
+
+
+def test_what_slow_start_lost_is_no_burst_that_comes_again():
+    """IPv6 and 1 % of single losses: its overshoot lost ten segments in four events."""
+    analysis = tcpfit.analyze(SAMPLES / "ipv6.pcap.gz", segments=True)
+    found = {change.change: change for change in report(analysis)[0].what_if}
+    assert 1.0 == pytest.approx(found["no bursts of losses"].rate_bps / report(analysis)[0].observed_bps, abs=0.05)
