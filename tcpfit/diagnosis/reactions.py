@@ -262,8 +262,8 @@ def queue_full(rounds: Rounds, owner: Ints, time: Ints) -> Flags:
     """Whether what these flows lost, and resent from these times on, was dropped by the queue that they had filled.
 
     It stood in the round under way or in the one before, in which the lost data were sent, and was as long as when
-    losses found it longest, but for the overshoot of slow start. A queue that drops what finds no room makes all wait
-    equally long then, whoever shares it; losses by chance find it at any length.
+    losses found it longest, but for the flow's first: slow start fills a queue within a round trip. A queue that drops
+    what finds no room makes all wait equally long then, whoever shares it; losses by chance find it at any length.
     """
     stood = np.zeros(len(owner), np.bool_)
     if not rounds.queued.any():
@@ -279,7 +279,7 @@ def queue_full(rounds: Rounds, owner: Ints, time: Ints) -> Flags:
     counted = stood & np.isfinite(length) & (owner == np.append(-1, owner[:-1])[: len(owner)])
     for flow in np.unique(owner[counted]).tolist():
         long = np.quantile(length[counted & (owner == flow)], LONG)
-        stood &= ~((owner == flow) & (length < FULL * long))
+        stood &= ~(counted & (owner == flow) & (length < FULL * long))
     return stood
 
 
