@@ -101,7 +101,7 @@ def test_a_faster_round_elsewhere_does_not_make_recoveries_slow():
 @pytest.mark.parametrize(
     ("kept", "straight", "heedless"), [(3, True, True), (3, False, False), (2, True, False), (4, False, True)]
 )
-def test_half_of_the_recoveries_do_where_the_data_keep_to_a_line(kept, straight, heedless):
+def test_fewer_recoveries_do_where_the_data_keep_to_a_line(kept, straight, heedless):
     """Writes that come about once in a round trip under BBR: some rounds have one less."""
     course = [20, 20, 20, 20, 20] * kept + [20, 20, 20, 12, 28] * (6 - kept)
     start = 10**9 * (np.arange(6) * 5 + 2)
