@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import polars as pl
 
 from tcpfit.models import Model, catalogue
 from tcpfit.report import cards, figures
@@ -40,6 +41,9 @@ MOST = 40
 SEGMENTS = {"throughput": 1000, "transfer-time": 10}
 """Data segments that a flow needs: to be in a steady state, or to take longer than its first flight."""
 
+LONGEST = 10**9
+"""Segments of a flow whose time is predicted: all are."""
+
 PRINTED = {  # model: rows of the reference values that a paper prints for it
     "newreno-full": ("parvez.tab4.row", "parvez.tab4.single"),
     "cubic": ("rfc8312.tab1", "rfc8312.tab2"),
@@ -56,7 +60,8 @@ Row = dict[str, Any]
 def measure(folders: list[Path]) -> list[Row]:
     """Every model's prediction of every flow of the captures taken at a sender, with what was observed."""
     import tcpfit
-    from tcpfit.ranking import rank
+    from tcpfit.ranking.rank import of_evidence
+    from tcpfit.ranking.short import alone
 
     rows: list[Row] = []
     for path, source, trace in captures(folders):
@@ -65,16 +70,22 @@ def measure(folders: list[Path]) -> list[Row]:
         long = sorted(flow for flow, count in segments.items() if count >= min(SEGMENTS.values()))
         kept = set(long[:: -(-len(long) // MOST) or 1])
         models = catalogue()  # all of them, also any that the ranking leaves out by default
-        ranking, _ = rank(analysis.flows, analysis.events, analysis.rounds, analysis.parameters, models)
-        for row in ranking.iter_rows(named=True):
-            model = models.get(row["model"])
-            if model is None or row["log_ratio"] is None or row["flow"] not in kept:
+        ranking, _ = of_evidence(analysis.evidence, analysis.parameters, models)
+        timed = {name: model for name, model in models.items() if model.predicts == "transfer-time"}
+        timed = {n: m.set_params(handshake=False) if "handshake" in m.get_params() else m for n, m in timed.items()}
+        times = {(flow, name): rest for flow, name, *rest in alone(analysis, timed, LONGEST).iter_rows()}
+        for row in ranking.filter(pl.col("model").is_in(list(models))).iter_rows(named=True):
+            model = models[row["model"]]
+            if row["flow"] not in kept or segments[row["flow"]] < SEGMENTS[model.predicts]:
                 continue
-            if segments[row["flow"]] < SEGMENTS[model.predicts]:
+            if model.name in timed:
+                observed, predicted = times.get((row["flow"], model.name), (None, None))
+            else:
+                predicted = row["predicted_bps"] and row["predicted_bps"] / 1e6
+                observed = predicted and predicted / np.exp(row["log_ratio"])
+            if observed is None or predicted is None:
                 continue
-            predicted = row["predicted_time_s"] if model.predicts == "transfer-time" else row["predicted_bps"] / 1e6
-            observed = predicted / np.exp(row["log_ratio"])
-            values = (source, trace, row["flow"], model.name, int(row["applicable"]))
+            values = (source, trace, row["flow"], model.name, int(not row["failed"]))
             rows.append(dict(zip(COLUMNS, (*values, f"{predicted:.4g}", f"{observed:.4g}"), strict=True)))
     return rows
 

@@ -44,9 +44,10 @@ its own. A model that needs more than p, the round-trip time, the timeout and b 
 {times}## On measured flows
 
 Flows with a known truth, captured at the sender: transfers between Linux hosts over an emulated path, and ns-2. Each
-model gets the parameters that tcpfit estimates from the flow it predicts, as in [the ranking](../ranking.md); the
-numbers are ln(predicted/observed) of the flows on which the model's required assumptions hold. The flows differ from
-model to model, so rows are not a contest: `tcpfit analyze` compares models on the same flow.
+model gets the parameters that tcpfit estimates from the flow it predicts, as in [the ranking](../ranking.md); one of
+transfer times gets its losses, round trip and first window. The numbers are ln(predicted/observed) of the flows on
+which the model's required assumptions hold. The flows differ from model to model, so rows are not a contest: `tcpfit
+analyze` compares models on the same flow.
 
 | model | predicts | flows with a value | assumptions hold | median | median of absolute values | three of four within |
 | --- | --- | ---: | ---: | ---: | ---: | ---: |

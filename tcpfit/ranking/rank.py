@@ -77,13 +77,26 @@ def rank(
         evidence = Evidence(flows, events, rounds)
     arguments.instance("evidence", evidence, Evidence, "the Evidence of the tables")
     chosen, free = dict(ranked_models() if models is None else models), [fitted_parameter(text) for text in fits]
+    return of_evidence(evidence, parameters, chosen, free, per_block, rule)
+
+
+def of_evidence(
+    evidence: Evidence,
+    parameters: pl.DataFrame,
+    models: Mapping[str, Model],
+    free: Sequence[tuple[Model, str]] = (),
+    per_block: int = EVENTS,
+    rule: str = "one-rtt",
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The same of an evidence and of models of any kind: those of a transfer's time are given the steady part's
+    parameters, and have no residuals of blocks."""
     found = cut(evidence, parameters, per_block, rule)
     value, low, high, blocks = found.value, found.low, found.high, found.blocks
     total = blocks.of_flows()
     whole = of_blocks(total, value)
     ends = [{name: _of_part(side[name], whole[name], value[name]) for name in NAMES} for side in (low, high)]
     facts = _facts(evidence, total, whole, value, low, high, found.family, bottleneck(evidence, found.steady))
-    rows = [_fit(model, evidence, blocks, total, whole, found.held_out, ends) for model in chosen.values()]
+    rows = [_fit(model, evidence, blocks, total, whole, found.held_out, ends) for model in models.values()]
     rows += [_fit(model, evidence, blocks, total, whole, found.held_out, ends, parameter) for model, parameter in free]
     rows += _baselines(evidence, found.steady, blocks, total, whole)
     return _tables(evidence, blocks, total, rows, *_judged(rows, facts), per_block)

@@ -152,13 +152,14 @@ def transfers(captures: Sequence[Any], most: int = MOST) -> pl.DataFrame:
     return table.sort("capture", "flow").select(schema.names()).cast(schema)
 
 
-def alone(capture: Any, models: Mapping[str, Model] | None = None) -> pl.DataFrame:
+def alone(capture: Any, models: Mapping[str, Model] | None = None, most: int = MOST) -> pl.DataFrame:
     """What every model says of each short flow of a capture by itself: columns flow, model, time_s, predicted_s.
 
-    Loss rates and start are the flow's own, as of the models of a rate, so that other flows do not change them. The
-    baseline is left out. One transfer ranks no model: its time is a draw from a wide distribution.
+    Short is what has at most so many segments. Loss rates and start are the flow's own, as of the models of a rate, so
+    that other flows do not change them. The baseline is left out. One transfer ranks no model: its time is a draw from
+    a wide distribution.
     """
-    table = _of_capture(capture, MOST).with_columns(
+    table = _of_capture(capture, most).with_columns(
         # a path and a host of its own each
         capture=pl.col("flow"),
         q_tilde=pl.col("losses") / pl.col("sent_segments"),
