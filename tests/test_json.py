@@ -55,6 +55,7 @@ FLOW = {
         "mss_bytes": COUNT,
         "window_scale": COUNT,
         "sack_permitted": (bool, type(None)),
+        "mptcp": (bool, type(None)),
         "timestamps": (bool, type(None)),
         "ecn": (bool, type(None)),
         "ecn_feedback": (str, type(None)),

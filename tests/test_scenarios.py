@@ -6,10 +6,10 @@ A trace is written as packetdrill writes it, one segment a line, the capturing h
 
 that is: seconds since the segment before (without `+`: since the start), `>` out of the capturing host or `<` into
 it, flags (S, F, R, P, U, E, W, A for AE; `.` is ACK), sequence numbers counted from the initial ones, ACK, window
-field, options (mss, sackOK, wscale, nop, TS, sack), and a name that expectations use for its frame. In brackets: `id
-N`, the IP identification (otherwise each host counts up); `copy`, the identification of the host's packet before;
-`lost`, the segment was sent but did not reach the capture point; `ect` or `ce`, the ECN field of the IP header; `ttl
-N`; `port N`, the port of the capturing host.
+field, options (mss, sackOK, wscale, nop, TS, sack, mp_capable, dss dack8), and a name that expectations use for its
+frame. In brackets: `id N`, the IP identification (otherwise each host counts up); `copy`, the identification of the
+host's packet before; `lost`, the segment was sent but did not reach the capture point; `ect` or `ce`, the ECN field of
+the IP header; `ttl N`; `port N`, the port of the capturing host.
 
 Lines that set something for those that follow: `isn > N`, an initial sequence number; `id > N`, a constant
 identification.
@@ -147,6 +147,10 @@ class Reader:
                 case ["sack", *blocks]:
                     edges = [int(edge) + self.isn[peer] & 0xFFFFFFFF for block in blocks for edge in block.split(":")]
                     out += struct.pack(f">BB{len(edges)}I", 5, 2 + 4 * len(edges), *edges)
+                case ["mp_capable", *key]:  # RFC 8684, 3.1: version 1; the answer has a key
+                    out += struct.pack(">BBBB", 30, 4 + 8 * len(key), 1, 1) + b"".join(int(k).to_bytes(8) for k in key)
+                case ["dss", "dack8", value]:  # RFC 8684, 3.3: what has come of all subflows' data
+                    out += struct.pack(">BBBBQ", 30, 12, 0x20, 3, int(value))
                 case ["nop"]:
                     out += b"\x01"
                 case []:

@@ -46,6 +46,13 @@ def test_loss_rates_are_marked_where_the_capture_missed_too_much():
         assert (said or "") in (sentences.distrusted(whole) or "")
 
 
+def test_a_subflow_is_said():
+    flow = facts(SAMPLES / "sack-loss-sender.pcap.gz")
+    assert "MPTCP" not in sentences.how_seen(flow)
+    flow["handshake"]["mptcp"] = True
+    assert "MPTCP" in sentences.how_seen(flow)
+
+
 def test_the_place_on_the_path_is_said():
     flow = facts(SAMPLES / "sack-loss-sender.pcap.gz")
     flow["vantage"] |= {"position": "middle", "fraction": 0.4005}

@@ -40,6 +40,7 @@ class Segment(NamedTuple):
     mss: int | None
     window_scale: int | None
     sack_permitted: bool
+    mptcp: bool
     tsval: int | None
     tsecr: int | None
     options_incomplete: bool

@@ -109,6 +109,7 @@ class Decoder:
             mss=None,
             window_scale=None,
             sack_permitted=False,
+            mptcp=False,
             options_incomplete=False,
             sack=[],
         )
@@ -209,6 +210,7 @@ def _tcp(packet: Packet, datagram: Datagram, around: int, direction: int) -> Seg
         options.mss,
         options.window_scale,
         options.sack_permitted,
+        options.mptcp,
         options.tsval,
         options.tsecr,
         options.incomplete,
@@ -223,6 +225,7 @@ class Options:
     mss: int | None = None
     window_scale: int | None = None
     sack_permitted: bool = False
+    mptcp: bool = False
     tsval: int | None = None
     tsecr: int | None = None
     sack: list[int] = field(default_factory=list)
@@ -254,6 +257,8 @@ def tcp_options(area: bytes, length: int) -> Options:
             case 5, size:
                 blocks = min(size // 8, 4)
                 options.sack = list(struct.unpack_from(f">{2 * blocks}I", value))
+            case 30, _:
+                options.mptcp = True
             case 8, 8:
                 options.tsval, options.tsecr = struct.unpack(">II", value)
         at = end

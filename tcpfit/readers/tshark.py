@@ -267,6 +267,7 @@ def segment(row: dict[str, str], time: int) -> Segment:
         options.mss,
         options.window_scale,
         options.sack_permitted,
+        options.mptcp,
         options.tsval,
         options.tsecr,
         options.incomplete,

@@ -78,7 +78,7 @@ MODEL = (
 OF_TRANSFERS = "predicts the time of a transfer, which one transfer does not rank; `tcpfit pool` ranks it over many"
 NO_TIME = "predicts the time of a transfer; the parameters are outside the model's domain"
 
-HANDSHAKE = ("mss_bytes", "window_scale", "sack_permitted", "timestamps", "ecn", "ecn_feedback")
+HANDSHAKE = ("mss_bytes", "window_scale", "sack_permitted", "mptcp", "timestamps", "ecn", "ecn_feedback")
 
 VERDICT = (
     pl.col("state").cast(pl.String).fill_null("insufficient"),

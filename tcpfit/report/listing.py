@@ -271,6 +271,8 @@ def _options(row: dict[str, Any]) -> str:
             parts.append(f"{word} {row[name]}")
     if row["sack_permitted"]:
         parts.append("SACK permitted")
+    if row["mptcp"] and row["mss"] is not None:
+        parts.append("MPTCP")
     return ", ".join(parts)
 
 

@@ -24,7 +24,7 @@ def how_seen(flow: dict[str, Any]) -> str:
         parts.append(f"handshake {words.seconds(handshake['rtt_s'])}")
     parts += [
         word
-        for key, word in (("sack_permitted", "SACK"), ("timestamps", "timestamps"), ("ecn", "ECN"))
+        for key, word in (("mptcp", "MPTCP"), ("sack_permitted", "SACK"), ("timestamps", "timestamps"), ("ecn", "ECN"))
         if handshake[key]
     ]
     if control["family"] != "unknown":

@@ -220,6 +220,7 @@ pub struct FlowRow {
     pub window_scale_low: u8,
     pub window_scale_high: u8,
     pub sack_permitted: Option<bool>,
+    pub mptcp: Option<bool>,
     pub timestamps: bool,
     pub ecn: Option<bool>,
     pub ecn_feedback: Option<Feedback>,

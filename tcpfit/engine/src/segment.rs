@@ -41,6 +41,8 @@ pub struct Options {
     /// SACK blocks in the order sent (RFC 2018, 3); `sack[..sack_len]` are valid, the others may be an earlier segment's.
     pub sack: [(u32, u32); 4],
     pub sack_permitted: bool,
+    /// Some option of Multipath TCP (RFC 8684, 3).
+    pub mptcp: bool,
     /// The option area was cut by the snapshot length or malformed: absent options may have been there.
     pub incomplete: bool,
     pub mss: Option<u16>,
@@ -51,7 +53,8 @@ pub struct Options {
 
 impl PartialEq for Options {
     fn eq(&self, other: &Self) -> bool {
-        let fields = |of: &Self| (of.timestamps, of.sack_permitted, of.incomplete, of.mss, of.window_scale);
+        let flags = |of: &Self| (of.sack_permitted, of.mptcp, of.incomplete);
+        let fields = |of: &Self| (of.timestamps, flags(of), of.mss, of.window_scale);
         fields(self) == fields(other) && self.sack_blocks() == other.sack_blocks()
     }
 }

@@ -1,4 +1,4 @@
-//! TCP options (RFC 9293, 3.2; RFC 7323; RFC 2018).
+//! TCP options (RFC 9293, 3.2; RFC 7323; RFC 2018), and that there is one of Multipath TCP (RFC 8684).
 
 use super::{be16, be32};
 use crate::segment::Options;
@@ -10,6 +10,7 @@ const WINDOW_SCALE: u8 = 3;
 const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
+const MPTCP: u8 = 30;
 
 /// No operation twice, timestamps, ten bytes (RFC 7323, appendix A).
 const TIMESTAMPS_ALONE: u32 = 0x0101_080a;
@@ -114,6 +115,7 @@ fn any(captured: &[u8], area: usize, options: &mut Options) {
             (SACK_PERMITTED, 0) => options.sack_permitted = true,
             (TIMESTAMPS, 8) => options.timestamps = Some((be32(value, 0), be32(value, 4))),
             (SACK, _) => sack(options, value),
+            (MPTCP, _) => options.mptcp = true,
             _ => {}
         }
     }
@@ -152,6 +154,13 @@ pub(super) mod tests {
         ],
         &[2, 4, 5, 180],
         &[1, 1, 1, 1, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 0, 0],
+        // Multipath TCP: capable; an ACK with one SACK block and what came of all subflows' data
+        &[
+            2, 4, 5, 180, 4, 2, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 1, 3, 3, 7, 30, 4, 1, 1,
+        ],
+        &[
+            1, 1, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 1, 1, 5, 10, 7, 7, 7, 1, 7, 7, 7, 2, 30, 8, 32, 1, 7, 7, 7, 7,
+        ],
     ];
 
     #[test]

@@ -181,7 +181,7 @@ mod tests {
         };
         let options = &mut short.options;
         (options.mss, options.window_scale, options.timestamps) = (Some(1), Some(2), Some((3, 4)));
-        (options.sack_permitted, options.incomplete) = (true, true);
+        (options.sack_permitted, options.mptcp, options.incomplete) = (true, true, true);
         (options.sack, options.sack_len) = ([(5, 6); 4], 1);
         let plain = segment(&packet, &mut short);
         if plain {

@@ -8,6 +8,10 @@
 //! (RFC 5681, 2). One that was sent again waits until the evidence of its resend is in: if the original had arrived
 //! (`fate`), it had been late. Seen so are the depth and the time; not seen are segments that were overtaken between two
 //! ACKs, and without SACK those behind the first of a hole that were not sent again.
+//!
+//! Where other options leave room for a SACK block or two, an ACK that answers several segments does not name all that came,
+//! and what it left out is not named by the next ones (RFC 2018, 4, has each block in three). What was not named may have
+//! come in order: no segment of such a flow is called late at the sender, each of them may have been.
 
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Unit};
@@ -59,6 +63,8 @@ pub struct Reordering {
     /// Of these, those that may have been in order or sent again; and of these, those whose first copy then was lost.
     pub doubtful: u64,
     pub doubtful_losses: u64,
+    /// Segments that ACKs with room for few SACK blocks named after later ones.
+    pub unnamed: u64,
 }
 
 /// A late segment as the sender's capture shows it.
@@ -98,6 +104,7 @@ impl Reordering {
             segments: 0,
             doubtful: 0,
             doubtful_losses: 0,
+            unnamed: 0,
         }
     }
 
@@ -317,7 +324,11 @@ impl Sender {
         pending.sort_by_key(|seen| (seen.late.order, seen.late.left));
         let settled = pending.partition_point(|seen| seen.sent_ns < known_ns);
         for seen in pending.drain(..settled) {
-            self.reordering.on_late(seen.late, seen.rtt_s, seen.flight, sink);
+            if self.few_blocks {
+                self.reordering.unnamed += u64::from(seen.late.segments);
+            } else {
+                self.reordering.on_late(seen.late, seen.rtt_s, seen.flight, sink);
+            }
         }
         self.reordering.pending_ns = pending.iter().map(|seen| seen.sent_ns).min().unwrap_or(i64::MAX);
         self.reordering.pending = pending;

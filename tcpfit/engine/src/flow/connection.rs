@@ -518,6 +518,7 @@ impl Connection {
         sender.begun_before = own.zip(peer).is_none_or(|(a, b)| a.incomplete || b.incomplete);
         sender.way_unknown = vantage == Vantage::Receiver && !timestamps && position.halves_s[end].is_none();
         sender.timestamps = timestamps;
+        sender.few_blocks = timestamps && self.is_subflow() == Some(true);
         sender.one_way = !self.ends[1 - end].seen;
         // the near half is what the sender's own host took to answer, and data do not wait for that
         let far_s = position.halves_s[1 - end].filter(|_| vantage == Vantage::Sender && !position.doubtful);

@@ -110,6 +110,8 @@ pub struct Sender {
     pub flight_max: f64,
     /// The window field of the last ACK.
     window_field: u16,
+    /// Other options leave room for a SACK block or two in an ACK: the blocks do not tell of all that has arrived.
+    pub few_blocks: bool,
 }
 
 /// Where pointers take eight bytes, these begin a line of a cache.
@@ -192,6 +194,7 @@ impl Sender {
             begun_before: false,
             way_unknown: false,
             timestamps: false,
+            few_blocks: false,
             one_way: false,
             least_resend_s: f64::INFINITY,
             board: Scoreboard::new(smss),

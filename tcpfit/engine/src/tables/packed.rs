@@ -322,6 +322,7 @@ mod tests {
                     handshake_rtt_s: (n % 3 > 0).then_some(f64::from(n) / 7.0).into(),
                     mss_bytes: (n % 2 > 0).then_some(n % 5).into(),
                     sack_permitted: [None, Some(false), Some(true)][n as usize % 3],
+                    mptcp: [Some(true), None, Some(false)][n as usize % 3],
                     vantage: Vantage::ALL[n as usize % Vantage::ALL.len()],
                     ecn_feedback: Feedback::ALL.get(n as usize % 5).copied(),
                     ending: Ending::ALL[n as usize % Ending::ALL.len()],

@@ -18,6 +18,7 @@ fn segment(frame: u64) -> Segment {
     if frame.is_multiple_of(2) {
         options = Options {
             sack_permitted: true,
+            mptcp: true,
             window_scale: Some(7),
             incomplete: true,
             ..Options::default()

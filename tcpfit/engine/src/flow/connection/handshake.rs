@@ -22,6 +22,7 @@ pub(super) struct Syn {
     pub(super) mss: Option<u16>,
     pub(super) window_scale: Option<u8>,
     pub(super) sack_permitted: bool,
+    pub(super) mptcp: bool,
     /// AE, CWR and ECE.
     pub(super) ace: u8,
     /// It came again sooner than the timer could send it.
@@ -126,6 +127,7 @@ impl Connection {
             mss: o.mss,
             window_scale: o.window_scale.map(|k| k.min(window_scale::LARGEST)),
             sack_permitted: o.sack_permitted,
+            mptcp: o.mptcp,
             ace: marks::ace(segment.flags),
             copied: known.is_some_and(|syn| syn.copied && again),
             again,

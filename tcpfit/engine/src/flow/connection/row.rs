@@ -62,6 +62,16 @@ impl Connection {
         seen.iter().map(|&(bit, there)| bit * u8::from(there)).sum()
     }
 
+    /// It is one of Multipath TCP: both SYNs have an option of that (RFC 8684, 3.1 and 3.2).
+    pub(super) fn is_subflow(&self) -> Option<bool> {
+        let (a, b) = self.ends[0].syn.zip(self.ends[1].syn)?;
+        match (a.mptcp, b.mptcp, a.incomplete || b.incomplete) {
+            (true, true, _) => Some(true),
+            (_, _, true) => None,
+            _ => Some(false),
+        }
+    }
+
     /// Counts it among those without data, if its SYN was seen.
     pub(super) fn count_attempt(&self, completeness: u8, attempts: &mut Attempts) {
         let flow_of_acks = |end: &End| end.trail.as_ref().is_some_and(|trail| trail.flow.is_some());
@@ -126,6 +136,7 @@ impl Connection {
                 Some((a, b)) if !a.incomplete && !b.incomplete => Some(a.sack_permitted && b.sack_permitted),
                 _ => sender.sack.then_some(true),
             },
+            mptcp: self.is_subflow(),
             timestamps: flow.timestamps,
             ecn: marks.feedback.map(|feedback| feedback != Feedback::None),
             ecn_feedback: marks.feedback,
@@ -160,7 +171,7 @@ impl Connection {
             reorder_events: sender.reordering.events,
             reordered_segments: sender.reordering.segments,
             reordered_low: sender.reordering.segments - sender.reordering.doubtful,
-            reordered_high: sender.reordering.segments + fates.doubtful,
+            reordered_high: sender.reordering.segments + sender.reordering.unnamed + fates.doubtful,
             duplicated_segments: arrivals.counts().copies,
             zero_window_episodes: flow.windows.zero_count,
             ce_segments: marks.seen().ce_segments,

@@ -34,6 +34,7 @@ const TSECR: u32 = 21;
 const MSS: u64 = 1;
 const WINDOW_SCALE: u64 = 2;
 const SACK_PERMITTED: u64 = 4;
+const MPTCP: u64 = 8;
 const SYN_OPTIONS: usize = 4;
 
 /// What is mostly as in the end's segment before.
@@ -167,6 +168,7 @@ fn syn_options(options: &Options) -> u64 {
     known(MSS, options.mss.is_some())
         | known(WINDOW_SCALE, options.window_scale.is_some())
         | known(SACK_PERMITTED, options.sack_permitted)
+        | known(MPTCP, options.mptcp)
         | u64::from(options.window_scale.unwrap_or(0)) << 8
         | u64::from(options.mss.unwrap_or(0)) << 16
 }
@@ -281,6 +283,7 @@ impl<'a> Reader<'a> {
         options.mss = (syn & MSS != 0).then_some((syn >> 16) as u16);
         options.window_scale = (syn & WINDOW_SCALE != 0).then_some((syn >> 8) as u8);
         options.sack_permitted = syn & SACK_PERMITTED != 0;
+        options.mptcp = syn & MPTCP != 0;
         Some((end, head & SHARED != 0))
     }
 }
@@ -343,11 +346,12 @@ mod tests {
                 }
                 segment.ip_id = identified.then(|| segment.ip_id.unwrap_or(0).wrapping_add(1));
                 (segment.options.mss, segment.options.window_scale) = (None, None);
-                segment.options.sack_permitted = false;
+                (segment.options.sack_permitted, segment.options.mptcp) = (false, false);
                 if segment.has(flags::SYN) {
                     segment.options.mss = (chance(&mut state, 2) > 0).then(|| any(&mut state, 16) as u16);
                     segment.options.window_scale = (chance(&mut state, 2) > 0).then(|| any(&mut state, 8) as u8);
                     segment.options.sack_permitted = chance(&mut state, 2) > 0;
+                    segment.options.mptcp = chance(&mut state, 2) > 0;
                 }
                 let shared = chance(&mut state, 2) > 0;
                 let mut place = [0; LONGEST + WORD];
