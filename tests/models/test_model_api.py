@@ -231,7 +231,8 @@ def test_transfer_times_are_predicted_and_fitted_in_seconds():
     assert model.fit(X, model.predict(X, w_max=25)).params_["w_max"] == pytest.approx(25)
     assert model.quantity == "goodput"
     with pytest.raises(InvalidParameter, match="at least 2 rows with finite times"):
-        Latency().fit(X, [0, 0, -1])
+        Latency().fit(X, [0.2, 0, -1])
+    assert Latency().fit(X, [0.2, 2.2, -1]).params_["w_max"] == pytest.approx(10)
 
 
 def test_import_needs_only_numpy():

@@ -203,6 +203,23 @@ def test_window_solution_obeys_the_recurrence_and_the_printed_one_does_not():
     assert printed == 30
 
 
+@pytest.mark.parametrize("b", [1.0, 2.0])
+@pytest.mark.parametrize("as_printed", [False, True])
+def test_the_first_window_is_the_recurrence_s_in_both_forms(b, as_printed):
+    """(4): half of the window before, and a segment more every b round trips."""
+    W0, n, x = (np.asarray(value) for value in (100.0, 1.0, 5.0))
+    assert 50 + 5 / b == pytest.approx(float(sharma.window_after(W0, n, x, np.asarray(b), as_printed)))
+
+
+@pytest.mark.parametrize(
+    ("d", "rounds", "window"), [(8.0, 10.0, 5 + (10 - np.log2(5)) / 2), (1.0, 10.0, 6.5), (8, 2, 5)]
+)
+def test_after_a_timeout_slow_start_ends_at_two_segments_at_least(d, rounds, window):
+    """(9), whose ssthresh is (d + 2)/2 and never below two segments (RFC 5681, 3.1); no less than that is reached."""
+    found = sharma.restart_window(np.asarray(rounds), np.asarray(d), np.asarray(2.0))
+    assert window == pytest.approx(float(found))
+
+
 def test_printed_forms_differ_as_stated():
     flow = {"w_max": 100, "rtt": 0.1, "a_h": 0.8, "d": 10, "r": 5, "b": 1}
     assert float(ReorderingGoodput(as_printed=True).predict(**flow)) == pytest.approx(119.9, abs=0.05)
