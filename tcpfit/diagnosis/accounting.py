@@ -42,8 +42,10 @@ import polars as pl
 
 from tcpfit.diagnosis.causes import CAUSE_OF, RULE_OF, Reason
 from tcpfit.diagnosis.clocks import acks_ahead
+from tcpfit.diagnosis.held_flight import FLAT_ROUNDS
 from tcpfit.diagnosis.reactions import Stretches, apart, heed_of, reactions
-from tcpfit.diagnosis.rounds import FILLED, FLAT_ROUNDS, Flags, Rounds, rounds_of
+from tcpfit.diagnosis.rounds import Flags, Rounds, rounds_of
+from tcpfit.diagnosis.send_clock import FILLED
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.schema import I64, STR, U32, U64, Column, check_tables
