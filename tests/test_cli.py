@@ -13,6 +13,7 @@ from pathlib import Path
 import captures
 import pytest
 from captures import Transfer
+from test_formats import drops
 from test_json import assert_contract
 
 ROOT = Path(__file__).parent.parent
@@ -78,6 +79,17 @@ def test_overview_counts_the_segments_of_which_some_were_lost(capture):
     assert " 102 of 4429 sent segments lost" in " ".join(text.split())
     first, second = (line.split() for line in text.splitlines()[6:8])
     assert ("4429", "102") == (first[4], second[3])
+
+
+@pytest.mark.parametrize(("dropped", "said"), [(0, None), (1, "1 more packet"), (5037, "5,037 more packets")])
+def test_what_the_interface_dropped_is_told(dropped, said, tmp_path):
+    """dumpcap counts in a block at the end what came too fast for it."""
+    path, page = tmp_path / "drops.pcapng", tmp_path / "drops.html"
+    path.write_bytes(captures.pcapng(Transfer(segments=60).run()) + drops("<", 0, dropped, 0))
+    shown = " ".join(tcpfit("analyze", path, "--html", page).stdout.split())
+    for text in (shown, tcpfit("events", path).stdout, page.read_text()):
+        assert (said is not None) == ("interfaces say that they dropped" in text)
+        assert (said or "") in text
 
 
 def test_p_is_not_to_be_trusted_where_the_capture_missed_much(tmp_path):

@@ -174,6 +174,8 @@ def header(capture: dict[str, Any], flows: int, out: Console) -> None:
         out.print(Padding(Text(f"not analysed: {reasons}"), (0, 0, 0, 2)))
     if dataless := words.without_data(capture["without_data"]):
         out.print(Padding(Text(f"connections without data: {dataless}"), (0, 0, 0, 2)))
+    if drops := words.dropped(capture["interface_drops"]):
+        out.print(Padding(Text(drops, style="yellow"), (0, 0, 0, 2)))
     loss = capture["capture_loss"]
     if loss["rate"]:
         interval = f"{loss['low']:.2%} to {loss['high']:.2%}"

@@ -34,6 +34,13 @@ def without_data(counts: dict[str, int | None]) -> str:
     return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 
+def dropped(drops: int | None) -> str:
+    """What the capturing interfaces say that they could not keep up with; empty where it is nothing, or not said."""
+    if not drops:
+        return ""
+    return f"the capturing interfaces say that they dropped {drops:,} more packet{'' if drops == 1 else 's'}"
+
+
 def size(count: float | None) -> str:
     """A number of bytes: 14.2 MB."""
     if count is None:

@@ -95,6 +95,7 @@ def _put_together(page: Content, flows: int, figures: dict[int, Figures], data: 
         name="standard input" if page.capture["path"] == "-" else PurePath(page.capture["path"]).name,
         facts=_facts(page.capture, flows),
         capture=page.capture,
+        dropped=words.dropped(page.capture["interface_drops"]),
         missed=_missed(page.capture["capture_loss"]),
         doubtful=any(row.cells["p"][0].endswith("?") for row in page.rows) and sentences.DOUBTFUL,
         dataless=words.without_data(page.capture["without_data"]),
