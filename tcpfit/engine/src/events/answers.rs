@@ -51,7 +51,7 @@ pub struct Answers {
 }
 
 /// What the sender had sent and heard at a moment.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub struct Moment {
     pub time_ns: i64,
     pub srtt_s: f64,
