@@ -277,9 +277,9 @@ def queue_full(rounds: Rounds, owner: Ints, time: Ints) -> Flags:
         stood[n] = rounds.queued[last].any()
         length[n] = np.fmax.reduce(rounds.rtt[last]) - rounds.flow_least_s[flow]
     counted = stood & np.isfinite(length) & (owner == np.append(-1, owner[:-1])[: len(owner)])
-    for flow in np.unique(owner[counted]).tolist():
-        long = np.quantile(length[counted & (owner == flow)], LONG)
-        stood &= ~(counted & (owner == flow) & (length < FULL * long))
+    known = np.flatnonzero(counted)
+    for own in np.split(known, np.flatnonzero(np.diff(owner[known])) + 1) if len(known) else ():
+        stood[own] = length[own] >= FULL * np.quantile(length[own], LONG)
     return stood
 
 
