@@ -113,10 +113,12 @@ impl Episodes {
     }
 
     /// Expiries of a doubling timer that fill a silence: after n of them RTO (2^n - 1) has passed (RFC 6298, 5.5). RTO is
-    /// what earlier expiries took, doubled as often as it still is; before one was seen, the replayed timer or RFC 6298's
-    /// floor of 1 s (2.4), whichever divides the silence better.
+    /// what earlier expiries took, or before one was seen the replayed timer or RFC 6298's floor of 1 s (2.4), whichever
+    /// divides the silence better; doubled as often as it still is.
     pub fn expiries(&self, silence_s: f64, replayed_s: f64) -> Expiries {
+        let doubled = f64::from(self.doublings).exp2();
         let fit = |rto_s: f64| {
+            let rto_s = rto_s * doubled;
             let n = (silence_s / rto_s + 1.0).log2().round().max(1.0);
             Expiries {
                 count: n as usize,
@@ -124,7 +126,7 @@ impl Episodes {
             }
         };
         if self.timer_s > 0.0 {
-            return fit(self.timer_s * f64::from(self.doublings).exp2());
+            return fit(self.timer_s);
         }
         let (replayed, floor) = (fit(replayed_s), fit(replayed_s.max(RFC_FLOOR_S)));
         if floor.off < replayed.off {

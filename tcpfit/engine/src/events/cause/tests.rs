@@ -54,6 +54,19 @@ fn a_series_of_expiries_tells_the_first_of_its_timers_where_none_was_seen() {
     assert_eq!(0.2, doubled.timer_s);
 }
 
+#[test]
+fn before_a_timer_was_seen_the_replayed_one_is_doubled_as_often_as_it_still_is() {
+    // an expiry that no sample followed: 46 s are six more of a timer of 0.36 s left doubled, and seven of it anew
+    let expiries = |doublings| {
+        let episodes = Episodes {
+            doublings,
+            ..Episodes::BLANK.clone()
+        };
+        episodes.expiries(46.0, 0.36).count
+    };
+    assert_eq!((7, 6), (expiries(0), expiries(1)));
+}
+
 fn sent(n: u64, us: i64) -> Sent {
     Sent {
         frame: 1 + n,
