@@ -104,7 +104,7 @@ impl Fates {
     /// The guess that a copy of data which had arrived was the transmission `order` was wrong.
     pub fn forget(&mut self, order: u64) {
         for w in self.waiting.iter_mut() {
-            w.unit.copies.retain(|t| t.order != order || t.seen());
+            w.forget(order);
         }
     }
 

@@ -1,7 +1,7 @@
 //! What waits until the evidence is in: units in the order in which they left the board.
 
 use super::Context;
-use crate::flow::scoreboard::History;
+use crate::flow::scoreboard::{History, Transmission};
 use crate::rows::{Reason, Vantage};
 use std::collections::vec_deque::{IterMut, VecDeque};
 
@@ -52,6 +52,18 @@ impl Waiting {
             filler = if t.seen() { k } else { filler };
         }
         (Some(filler), Reason::Resent)
+    }
+
+    /// The transmission `order` was never made, unless it passed: those behind it move up.
+    pub(super) fn forget(&mut self, order: u64) {
+        let guessed = |t: &Transmission| t.order == order && !t.seen();
+        let Some(k) = self.unit.copies.iter().position(guessed) else {
+            return;
+        };
+        self.unit.copies.remove(k);
+        self.filler = self.filler.map(|filler| filler - usize::from(k < filler));
+        let before = (1 << k) - 1;
+        self.unanswered = self.unanswered & before | self.unanswered >> 1 & !before;
     }
 }
 
@@ -145,5 +157,47 @@ impl Context {
             (Vantage::Sender, true) => round_trips_ns(WAIT_DSACK).min(WAIT_LATE_NS.max(round_trips_ns(WAIT_ANSWER))),
             _ => WAIT_LATE_NS.max(round_trips_ns(4.0)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_behind_a_wrong_guess_moves_up() {
+        let copy = |order, frame| Transmission {
+            frame,
+            ..Transmission::unseen(0, order)
+        };
+        let mut waiting = Waiting {
+            unit: History {
+                left: 0,
+                right: 1,
+                sacked_ns: 0,
+                discarded: false,
+                dsacks: 0,
+                // the second never passed
+                copies: vec![copy(1, 1), copy(2, 0), copy(3, 3), copy(4, 4)],
+            },
+            filler: Some(2),
+            filler_reason: Reason::Resent,
+            ack_frame: None,
+            delivered_ns: 0,
+            since_ns: 0,
+            dsacks: 0,
+            delivered: true,
+            head: false,
+            unanswered: 0b1001,
+            stretch: 1,
+        };
+        // what passed stays, and so does what is not there
+        waiting.forget(3);
+        waiting.forget(5);
+        assert_eq!((4, Some(2)), (waiting.unit.copies.len(), waiting.filler));
+        waiting.forget(2);
+        let orders: Vec<u64> = waiting.unit.copies.iter().map(|t| t.order).collect();
+        assert_eq!((vec![1, 3, 4], Some(1)), (orders, waiting.filler));
+        assert_eq!(0b101, waiting.unanswered);
     }
 }
