@@ -54,10 +54,10 @@ impl Waiting {
         (Some(filler), Reason::Resent)
     }
 
-    /// The transmission `order` was never made, unless it passed: those behind it move up.
+    /// The resend `order` was never made, unless it passed: those behind it move up.
     pub(super) fn forget(&mut self, order: u64) {
         let guessed = |t: &Transmission| t.order == order && !t.seen();
-        let Some(k) = self.unit.copies.iter().position(guessed) else {
+        let Some(k) = self.unit.copies.iter().skip(1).position(guessed).map(|n| n + 1) else {
             return;
         };
         self.unit.copies.remove(k);
@@ -177,8 +177,8 @@ mod tests {
                 sacked_ns: 0,
                 discarded: false,
                 dsacks: 0,
-                // the second never passed
-                copies: vec![copy(1, 1), copy(2, 0), copy(3, 3), copy(4, 4)],
+                // the first two never passed
+                copies: vec![copy(5, 0), copy(2, 0), copy(3, 3), copy(4, 4)],
             },
             filler: Some(2),
             filler_reason: Reason::Resent,
@@ -191,13 +191,13 @@ mod tests {
             unanswered: 0b1001,
             stretch: 1,
         };
-        // what passed stays, and so does what is not there
+        // what passed stays, and so does the first transmission
         waiting.forget(3);
         waiting.forget(5);
         assert_eq!((4, Some(2)), (waiting.unit.copies.len(), waiting.filler));
         waiting.forget(2);
         let orders: Vec<u64> = waiting.unit.copies.iter().map(|t| t.order).collect();
-        assert_eq!((vec![1, 3, 4], Some(1)), (orders, waiting.filler));
+        assert_eq!((vec![5, 3, 4], Some(1)), (orders, waiting.filler));
         assert_eq!(0b101, waiting.unanswered);
     }
 }
