@@ -200,7 +200,7 @@ def min_segments(command: F) -> F:
 
 def flow(help: str) -> Callable[[F], F]:
     """`--flow ID`, repeatable."""
-    return click.option("--flow", "flows", type=Whole(), metavar="ID", multiple=True, help=help)
+    return click.option("--flow", "flows", type=Whole(min=0), metavar="ID", multiple=True, help=help)
 
 
 def reader(command: F) -> F:

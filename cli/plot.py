@@ -27,7 +27,7 @@ def _list(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
 @click.command(short_help="Draw a figure of a flow: SVG, PNG, PDF, HTML or Vega-Lite.")
 @click.argument("kind", type=click.Choice(options.FIGURES), metavar="KIND")
 @click.argument("capture")
-@click.option("--flow", type=options.Whole(), metavar="ID", help="Of this flow; by default of the largest.")
+@click.option("--flow", type=options.Whole(min=0), metavar="ID", help="Of this flow; by default of the largest.")
 @click.option(
     "-o",
     "--output",

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 from tcpfit.cli.main import main
 
@@ -29,6 +30,11 @@ def test_links_lead_somewhere(path):
     for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", path.read_text()):
         if "://" not in target:
             assert (path.parent / target).exists(), f"{path.relative_to(ROOT)} links to {target}"
+
+
+@pytest.mark.parametrize("verb", main.commands)
+def test_help_tells_no_bound_that_is_none(verb):
+    assert "None" not in main.commands[verb].get_help(click.Context(main.commands[verb]))
 
 
 @pytest.mark.parametrize("verb", main.commands)
