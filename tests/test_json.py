@@ -180,7 +180,7 @@ def test_csv_is_flat_and_full(analysis):
     assert len(set(header.split(","))) == len(header.split(","))
     table = pl.read_csv(text.encode(), infer_schema_length=None)
     assert table["counts.unique_bytes"].to_list() == [400_000, 30_000, 3_000]
-    assert {"p", "p.low", "best.name", "verdict"} <= set(table.columns)
+    assert {"p", "p.low", "best.name", "verdict", "diagnosis.primary"} <= set(table.columns)
 
 
 def flattened(flow: dict) -> dict:
@@ -195,6 +195,10 @@ def flattened(flow: dict) -> dict:
     best = next((model for model in flow["models"] if model["rank"] == 1), {})
     plain |= {f"best.{key}": best.get(key) for key in ("name", "predicted_bps", "predicted_time_s", "log_ratio")}
     plain |= {"verdict": flow["verdict"]["state"], "verdict.models": flow["verdict"]["models"]}
+    diagnosis = flow["diagnosis"]
+    plain |= {f"diagnosis.{key}": diagnosis[key] for key in ("primary", "who", "confidence", "text", "remedy")}
+    main = next((cause for cause in diagnosis["causes"] if cause["cause"] == diagnosis["primary"]), {})
+    plain |= {f"diagnosis.{key}": main.get(key) for key in ("time_share", "cost_bps")}
     return plain
 
 

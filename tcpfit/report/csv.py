@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from tcpfit.diagnosis.accounting import account_of
+from tcpfit.diagnosis.table import of, of_spans
 from tcpfit.parameters import NAMES
 from tcpfit.ranking.table import BASELINES
 from tcpfit.report import contract
@@ -19,6 +21,17 @@ ROWS_AT_A_TIME = 4096
 
 BEST = ("predicted_bps", "predicted_time_s", "log_ratio")
 """What a flow's row says of the model of rank 1, besides its name."""
+
+DIAGNOSIS = {
+    "diagnosis.primary": pl.String,
+    "diagnosis.who": pl.String,
+    "diagnosis.confidence": pl.Float64,
+    "diagnosis.time_share": pl.Float64,
+    "diagnosis.cost_bps": pl.Float64,
+    "diagnosis.text": pl.String,
+    "diagnosis.remedy": pl.String,
+}
+"""What a flow's row says of the diagnosis: `docs/json.md` has the keys; share and cost are those of the main cause."""
 
 
 def texts(table: pl.DataFrame, capture: str, *, header: bool = True) -> Iterator[str]:
@@ -37,14 +50,15 @@ def texts(table: pl.DataFrame, capture: str, *, header: bool = True) -> Iterator
 
 def flow_texts(analysis: Analysis, *, header: bool = True) -> Iterator[str]:
     """A line a flow, the largest first: what `tcpfit analyze --format csv` prints."""
+    spans = account_of(analysis.conversations)
     for part in analysis.portions() if analysis.flows.height else [analysis]:
-        yield from texts(flow_rows(part), analysis.path, header=header)
+        yield from texts(flow_rows(part, spans), analysis.path, header=header)
         header = False
 
 
-def flow_rows(analysis: Analysis) -> pl.DataFrame:
-    """A row a flow, the largest first: nested keys of the document joined by a dot, the best model and the verdict at
-    the end."""
+def flow_rows(analysis: Analysis, spans: pl.DataFrame) -> pl.DataFrame:
+    """A row a flow, the largest first: nested keys of the document joined by a dot, the best model, the verdict and the
+    diagnosis at the end. `spans` are those of the whole capture, from `account_of`."""
     flows = contract.ordered(analysis)
     count = pl.col("lost_segments")
     ranged = pl.col("lost_low") != pl.col("lost_high")
@@ -62,6 +76,7 @@ def flow_rows(analysis: Analysis) -> pl.DataFrame:
         contract.of_flow(flows, analysis.verdicts).select(
             contract.VERDICT[0].alias("verdict"), contract.VERDICT[1].alias("verdict.models")
         ),
+        _diagnosis(flows, spans),
     ]
     return pl.concat([contract.identity(flows), *tables], how="horizontal")
 
@@ -87,3 +102,24 @@ def _best(analysis: Analysis, flows: pl.DataFrame) -> pl.DataFrame:
     return contract.of_flow(flows, best).select(
         pl.col("model").alias("best.name"), *(pl.col(name).alias(f"best.{name}") for name in BEST)
     )
+
+
+def _diagnosis(flows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """What held each flow back, with the share of the time and the cost of its main cause."""
+    found = of_spans(flows, of(spans, flows))
+    rows = []
+    for number in flows["flow"]:
+        diagnosis = found[number]
+        main = next((cause for cause in diagnosis.causes if cause.cause == diagnosis.primary), None)
+        rows.append(
+            (
+                diagnosis.primary,
+                diagnosis.who,
+                diagnosis.confidence,
+                main.time_share if main else None,
+                main.cost.gain_bps if main and main.cost else None,
+                diagnosis.text,
+                diagnosis.remedy,
+            )
+        )
+    return pl.DataFrame(rows, DIAGNOSIS, orient="row")
