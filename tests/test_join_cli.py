@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import gzip
+import json
+import struct
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import captures
 import pytest
 from captures import Transfer
 from test_cli import assert_sentence, tcpfit
+from test_formats import snoop
 
 PACKETS = Transfer(segments=400, lost=frozenset(range(50, 400, 37))).run()
 
@@ -65,6 +70,50 @@ def test_a_file_that_is_not_there_or_damaged(folder: Path, tmp_path: Path) -> No
         run.stdout.split()
     )
     assert f"{len(PACKETS) - 1} packets" in run.stdout
+
+
+def counted(run: subprocess.CompletedProcess[str]) -> tuple[int, int, float, list[str]]:
+    """Packets, segments and duration of the only capture, and what is warned of."""
+    assert (0, "") == (run.returncode, run.stderr)
+    (capture,) = json.loads(run.stdout)["captures"]
+    return capture["packets"], capture["tcp_segments"], capture["duration_s"], capture["warnings"]
+
+
+@pytest.mark.parametrize("form", [{}, {"order": ">", "nanoseconds": False}])
+def test_a_file_that_is_several_already(form: dict[str, Any], folder: Path, tmp_path: Path) -> None:
+    """As `cat` leaves them, of one form or of two; the next part has the form of the first again."""
+    several = captures.pcap(PACKETS[:100]) + captures.pcap(PACKETS[100:300], **form)
+    (tmp_path / "a.pcap").write_bytes(several)
+    (tmp_path / "b.pcap").write_bytes(captures.pcap(PACKETS[300:]))
+    whole = counted(tcpfit("analyze", "--format", "json", folder / "whole.pcap"))
+    *found, warnings = counted(
+        tcpfit("analyze", "--format", "json", "--join", tmp_path / "b.pcap", tmp_path / "a.pcap")
+    )
+    assert pytest.approx(whole[:3]) == found
+    (warning,) = warnings
+    assert f"frame 101 (byte {len(captures.pcap(PACKETS[:100]))}): another pcap file begins here" in warning
+
+
+def test_files_of_an_old_version(folder: Path, tmp_path: Path) -> None:
+    """Before 2.3 a record's length on the wire came first."""
+    for name, packets in (("a", PACKETS[:300]), ("b", PACKETS[300:])):
+        file = bytearray(captures.pcap([]))
+        struct.pack_into("<HH", file, 4, 2, 2)
+        for packet in packets:
+            data = packet.data[:80]
+            file += struct.pack("<IIII", *divmod(packet.time_ns, 10**9), packet.wire_len, len(data)) + data
+        (tmp_path / f"{name}.pcap").write_bytes(file)
+    whole = counted(tcpfit("analyze", "--format", "json", folder / "whole.pcap"))
+    found = counted(tcpfit("analyze", "--format", "json", "--join", tmp_path / "b.pcap", tmp_path / "a.pcap"))
+    assert whole == found
+
+
+def test_snoop_files(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.snoop").write_bytes(snoop())
+    alone, *_ = counted(tcpfit("analyze", "--format", "json", tmp_path / "a.snoop"))
+    joined, *_ = counted(tcpfit("analyze", "--format", "json", "--join", tmp_path / "a.snoop", tmp_path / "b.snoop"))
+    assert 2 * alone == joined > 0
 
 
 @pytest.mark.parametrize(

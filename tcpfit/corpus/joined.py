@@ -1,9 +1,9 @@
 """The parts of a rotated capture as one capture, and any file as a stream, through a pipe.
 
 Parts come in order of their first packets. Of parts with the same pcap header the records follow each other, of pcapng
-files the sections, each read in its own byte order with its own interfaces; other mixtures become pcapng, packet by
-packet. A part that ends within a record, or is damaged, gives the packets before that, with a warning; the next part
-follows. Frames are numbered through.
+files the sections, each read in its own byte order with its own interfaces; other mixtures, snoop files and pcap files
+of old versions become pcapng, packet by packet. A part that ends within a record, or is damaged, gives the packets
+before that, with a warning; the next part follows. Frames are numbered through.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from typing import BinaryIO
 
 from tcpfit.corpus.files import BLOCK, opened
 from tcpfit.exceptions import CaptureError
-from tcpfit.readers.containers import MAX_RECORD, PCAP_MAGICS, open_capture
+from tcpfit.readers.containers import MAX_RECORD, PCAP_MAGICS, begins_file, open_capture
 from tcpfit.readers.files import Stream
 
-PCAP_HEADER = 24
+PCAP_HEADER, RECORD_HEADER = 24, 16
 PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
+OTHER = b""
+"""In place of a header: the packets are read one by one."""
 LITTLE_ENDIAN = b"\x4d\x3c\x2b\x1a"
 
 Write = Callable[[bytes], object]
@@ -77,10 +79,12 @@ def join(paths: Sequence[str], out: BinaryIO, warnings: list[str]) -> None:
     if first == PCAPNG_MAGIC and heads == {first}:
         for number, path, _ in parts:
             _blocks(_stream(path), out.write, _warner(warnings, number))
-    elif first != PCAPNG_MAGIC and heads == {first}:
-        out.write(first)
+    elif first not in (PCAPNG_MAGIC, OTHER) and heads == {first}:
+        head = b""
         for number, path, _ in parts:
-            _records(_stream(path), first, out.write, _warner(warnings, number))
+            if head != first:
+                out.write(first)
+            head = _records(_stream(path), first, out.write, _warner(warnings, number))
     else:
         _packets(parts, out, warnings)
 
@@ -96,7 +100,10 @@ def _in_order(paths: Sequence[str], warnings: list[str]) -> list[tuple[int, str,
             time_ns = next((packet.time_ns for packet in packets), 1 << 63)
             stream.close()
             stream = _stream(path)
-            head = PCAPNG_MAGIC if facts.format == "pcapng" else stream.take(PCAP_HEADER)
+            if facts.format == "pcapng":
+                head = PCAPNG_MAGIC
+            else:
+                head = stream.take(PCAP_HEADER) if facts.format == "pcap" and not facts.old_records else OTHER
             stream.close()
         except CaptureError as error:
             errors.append(error)
@@ -116,20 +123,28 @@ def _warner(warnings: list[str], number: int) -> Callable[[str], None]:
     return lambda said: warnings.append(f"part {number}: {said}; the trace goes on with the next part")
 
 
-def _records(stream: Stream, head: bytes, write: Write, warn: Callable[[str], None]) -> None:
-    """Whole records of a pcap file behind its header."""
-    order, _, modified = PCAP_MAGICS[head[:4]]
-    header = 24 if modified else 16
-    length = struct.Struct(f"{order}8xI")
+def _records(stream: Stream, head: bytes, write: Write, warn: Callable[[str], None]) -> bytes:
+    """Whole records of a pcap file behind its header, and of the files that `cat` has put behind it, with their
+    headers; gives back the last header."""
     stream.take(PCAP_HEADER)
+    order, _, modified = PCAP_MAGICS[head[:4]]
+    length = struct.Struct(f"{order}8xI")
 
     def next_one(buffer: bytes, at: int) -> int:
+        nonlocal head, modified, length
         captured: int = length.unpack_from(buffer, at)[0]
+        if captured == 0 and begins_file(buffer[at : at + RECORD_HEADER]):
+            if at + PCAP_HEADER <= len(buffer):
+                head = buffer[at : at + PCAP_HEADER]
+                order, _, modified = PCAP_MAGICS[head[:4]]
+                length = struct.Struct(f"{order}8xI")
+            return at + PCAP_HEADER
         if captured > MAX_RECORD:
             raise ValueError(f"record length {captured} is beyond {MAX_RECORD}")
-        return at + header + captured
+        return at + (24 if modified else RECORD_HEADER) + captured
 
-    _whole(stream, header, next_one, write, warn)
+    _whole(stream, RECORD_HEADER, next_one, write, warn)
+    return head
 
 
 def _blocks(stream: Stream, write: Write, warn: Callable[[str], None]) -> None:

@@ -149,6 +149,8 @@ class Facts:
     """Frames in blocks that have no time."""
     joined: list[tuple[int, int]] = field(default_factory=list)
     """Where further pcap files begin in this one: the next frame, and the byte."""
+    old_records: bool = False
+    """The first pcap file is of a version before today's, 2.4: lengths in its record headers may be swapped."""
 
     def add(self, interface: Interface) -> int:
         """Number an interface; its link type is told."""
@@ -284,7 +286,7 @@ def _pcap_records(stream: Stream, facts: Facts, file: _PcapFile) -> Iterator[_Re
         file = _PcapFile(stream, facts, stream.take(4))
 
 
-def _begins_file(head: bytes) -> bool:
+def begins_file(head: bytes) -> bool:
     """Whether what a record's place holds is the header of another file: magic, version, times of no told accuracy."""
     if head[:4] not in PCAP_MAGICS or len(head) < 16:
         return False
@@ -315,6 +317,8 @@ class _PcapFile:
         # before 2.3 and on Digital Unix the length on the wire came first; 2.3 was written in both ways
         self._wire_first = version in ((2, 0), (2, 1), (2, 2), (543, 0))
         self._either = version == (2, 3)
+        if not facts.joined:
+            facts.old_records = version != (2, 4)
 
     def _unpack(self, header: bytes) -> tuple[int, int, int, int]:
         """Seconds, fraction, bytes captured, bytes on the wire."""
@@ -344,7 +348,7 @@ class _PcapFile:
         if self._whole(window, header) is None:
             others = (16, 24, 28, 20)
             header = next((other for other in others if (self._whole(window, other) or 0) >= 2), header)
-        while not _begins_file(self._stream.peek(16)):
+        while not begins_file(self._stream.peek(16)):
             try:
                 fields = _whole(self._stream, header, "record header")
             except _End:
