@@ -100,10 +100,8 @@ def _in_order(paths: Sequence[str], warnings: list[str]) -> list[tuple[int, str,
             time_ns = next((packet.time_ns for packet in packets), 1 << 63)
             stream.close()
             stream = _stream(path)
-            if facts.format == "pcapng":
-                head = PCAPNG_MAGIC
-            else:
-                head = stream.take(PCAP_HEADER) if facts.format == "pcap" and not facts.old_records else OTHER
+            head = {"pcapng": PCAPNG_MAGIC, "pcap": stream.take(PCAP_HEADER)}.get(facts.format, OTHER)
+            head = OTHER if facts.old_version else head
             stream.close()
         except CaptureError as error:
             errors.append(error)

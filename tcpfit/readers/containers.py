@@ -149,7 +149,7 @@ class Facts:
     """Frames in blocks that have no time."""
     joined: list[tuple[int, int]] = field(default_factory=list)
     """Where further pcap files begin in this one: the next frame, and the byte."""
-    old_records: bool = False
+    old_version: bool = False
     """The first pcap file is of a version before today's, 2.4: lengths in its record headers may be swapped."""
 
     def add(self, interface: Interface) -> int:
@@ -318,7 +318,7 @@ class _PcapFile:
         self._wire_first = version in ((2, 0), (2, 1), (2, 2), (543, 0))
         self._either = version == (2, 3)
         if not facts.joined:
-            facts.old_records = version != (2, 4)
+            facts.old_version = version != (2, 4)
 
     def _unpack(self, header: bytes) -> tuple[int, int, int, int]:
         """Seconds, fraction, bytes captured, bytes on the wire."""
