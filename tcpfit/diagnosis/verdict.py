@@ -212,6 +212,11 @@ class Diagnosis:
     causes: list[Cause] = field(default_factory=list)
     kernel: dict[str, float] = field(default_factory=dict)
 
+    @property
+    def main(self) -> Cause | None:
+        """The primary cause's part, if it is one of `causes`."""
+        return next((cause for cause in self.causes if cause.cause == self.primary), None)
+
 
 def judge(
     spans: pl.DataFrame, flow: Ints, first_ns: Ints, vantage: Sequence[str], missed: Floats

@@ -107,19 +107,16 @@ def _best(analysis: Analysis, flows: pl.DataFrame) -> pl.DataFrame:
 def _diagnosis(flows: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """What held each flow back, with the share of the time and the cost of its main cause."""
     found = of_spans(flows, of(spans, flows))
-    rows = []
-    for number in flows["flow"]:
-        diagnosis = found[number]
-        main = next((cause for cause in diagnosis.causes if cause.cause == diagnosis.primary), None)
-        rows.append(
-            (
-                diagnosis.primary,
-                diagnosis.who,
-                diagnosis.confidence,
-                main.time_share if main else None,
-                main.cost.gain_bps if main and main.cost else None,
-                diagnosis.text,
-                diagnosis.remedy,
-            )
+    rows = [
+        (
+            diagnosis.primary,
+            diagnosis.who,
+            diagnosis.confidence,
+            diagnosis.main.time_share if diagnosis.main else None,
+            diagnosis.main.cost.gain_bps if diagnosis.main and diagnosis.main.cost else None,
+            diagnosis.text,
+            diagnosis.remedy,
         )
+        for diagnosis in map(found.__getitem__, flows["flow"])
+    ]
     return pl.DataFrame(rows, DIAGNOSIS, orient="row")

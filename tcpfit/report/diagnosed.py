@@ -87,7 +87,7 @@ def joint_sentence(two: Together) -> str:
 
 def cost_sentence(report: Report) -> str:
     """What the verdict's cause cost, in one sentence."""
-    cause = next((c for c in report.diagnosis.causes if c.cause == report.diagnosis.primary), None)
+    cause = report.diagnosis.main
     if cause is not None and cause.cost is not None:
         saved, whole = words.seconds(cause.cost.seconds), words.seconds(report.accounted_s)
         return f"{saved} of {whole}: {_instead(cause.cost, report)}"
@@ -196,14 +196,13 @@ def overview(rows: Sequence[tuple[str, Report]], out: Console) -> None:
     )
     for name, report in sorted(rows, key=lambda row: -cost_seconds(row[1])):
         cost, diagnosis = cost_seconds(report), report.diagnosis
-        share = next((c.time_share for c in diagnosis.causes if c.cause == diagnosis.primary), None)
         table.add_row(
             words.seconds(cost) if cost else words.NONE,
             words.seconds(report.accounted_s),
             plain(name),
             str(report.flow["flow"]),
             diagnosis.primary,
-            words.NONE if share is None else f"{share:.0%}",
+            words.NONE if diagnosis.main is None else f"{diagnosis.main.time_share:.0%}",
             words.rate(report.observed_bps),
         )
     out.print(table)
@@ -211,7 +210,7 @@ def overview(rows: Sequence[tuple[str, Report]], out: Console) -> None:
 
 def cost_seconds(report: Report) -> float:
     """Seconds that the verdict's cause cost: by the accounting, or with half the losses; 0 where nothing is known."""
-    cause = next((c for c in report.diagnosis.causes if c.cause == report.diagnosis.primary), None)
+    cause = report.diagnosis.main
     if cause is not None and cause.cost is not None:
         return cause.cost.seconds
     halved = next((change for change in report.what_if if change.change == "half the losses"), None)

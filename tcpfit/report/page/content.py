@@ -127,7 +127,7 @@ def _section(found: Report, facts: dict[str, Any], start_ns: int) -> Section:
     flow, diagnosis = found.flow, found.diagnosis
     parameters = [_parameter(name, value) for name, value in facts["parameters"].items() if value["value"] is not None]
     longest = sorted(found.stalls, key=lambda stall: stall.start_ns - stall.end_ns)[:STALLS]
-    share = next((cause.time_share for cause in diagnosis.causes if cause.cause == diagnosis.primary), None)
+    share = diagnosis.main.time_share if diagnosis.main else None
     return Section(
         flow=flow["flow"],
         ends=(words.endpoint(flow["src"], flow["src_port"]), words.endpoint(flow["dst"], flow["dst_port"])),
