@@ -17,11 +17,10 @@ from typing import BinaryIO
 
 from tcpfit.corpus.files import BLOCK, opened
 from tcpfit.exceptions import CaptureError
-from tcpfit.readers.containers import MAX_RECORD, PCAP_MAGICS, begins_file, open_capture
+from tcpfit.readers.containers import MAX_RECORD, PCAP_MAGICS, PCAPNG, begins_file, open_capture
 from tcpfit.readers.files import Stream
 
 PCAP_HEADER, RECORD_HEADER = 24, 16
-PCAPNG_MAGIC = b"\x0a\x0d\x0d\x0a"
 OTHER = b""
 """In place of a header: the packets are read one by one."""
 LITTLE_ENDIAN = b"\x4d\x3c\x2b\x1a"
@@ -76,10 +75,10 @@ def join(paths: Sequence[str], out: BinaryIO, warnings: list[str]) -> None:
     parts = _in_order(paths, warnings)
     heads = {head for _, _, head in parts}
     first = parts[0][2]
-    if first == PCAPNG_MAGIC and heads == {first}:
+    if first == PCAPNG and heads == {first}:
         for number, path, _ in parts:
             _blocks(_stream(path), out.write, _warner(warnings, number))
-    elif first not in (PCAPNG_MAGIC, OTHER) and heads == {first}:
+    elif first not in (PCAPNG, OTHER) and heads == {first}:
         head = b""
         for number, path, _ in parts:
             if head != first:
@@ -100,7 +99,7 @@ def _in_order(paths: Sequence[str], warnings: list[str]) -> list[tuple[int, str,
             time_ns = next((packet.time_ns for packet in packets), 1 << 63)
             stream.close()
             stream = _stream(path)
-            head = {"pcapng": PCAPNG_MAGIC, "pcap": stream.take(PCAP_HEADER)}.get(facts.format, OTHER)
+            head = {"pcapng": PCAPNG, "pcap": stream.take(PCAP_HEADER)}.get(facts.format, OTHER)
             head = OTHER if facts.old_version else head
             stream.close()
         except CaptureError as error:
@@ -151,7 +150,7 @@ def _blocks(stream: Stream, write: Write, warn: Callable[[str], None]) -> None:
 
     def next_one(buffer: bytes, at: int) -> int:
         nonlocal order
-        if buffer[at : at + 4] == PCAPNG_MAGIC:
+        if buffer[at : at + 4] == PCAPNG:
             order = "<" if buffer[at + 8 : at + 12] == LITTLE_ENDIAN else ">"
         length: int = struct.unpack_from(f"{order}I", buffer, at + 4)[0]
         if not 12 <= length <= MAX_RECORD + 4096:

@@ -21,6 +21,7 @@ MAX_INTERFACES = 1 << 16
 MAX_LINK_TYPES = 64
 LAST_NS = 2**63 - 1
 SNOOP = b"snoop\0\0\0"
+PCAPNG = b"\x0a\x0d\x0d\x0a"  # of its section header
 
 LINK_TYPES = {
     0: "NULL",
@@ -178,18 +179,19 @@ def open_capture(stream: Stream, path: str) -> tuple[Facts, Iterator[Packet]]:
 
     Raises CaptureError where the bytes are in none of the formats.
     """
+    container = _container(stream.peek(len(SNOOP)))
     magic = stream.take(4)
     place = "standard input" if path == "-" else path
-    if stream.damage:
+    if stream.damage and not container:
         raise CaptureError(f"{place}: {stream.damage}; copy or compress it again")
     if not magic:
         raise CaptureError(f"{place}: empty file (0 bytes), no capture in it; capture or copy it again")
-    if magic in PCAP_MAGICS:
+    if container == "pcap":
         return _open_pcap(stream, place, magic)
-    if magic == b"\x0a\x0d\x0d\x0a":
+    if container == "pcapng":
         facts = Facts("pcapng", stream.compression)
         return facts, _counted(facts, stream, _Pcapng(stream, facts).records())
-    if magic == SNOOP[:4] and stream.peek(4) == SNOOP[4:]:
+    if container == "snoop":
         return _open_snoop(stream, place)
     found = f"it begins {magic.hex(' ')}"
     raise CaptureError(
@@ -198,16 +200,25 @@ def open_capture(stream: Stream, path: str) -> tuple[Facts, Iterator[Packet]]:
 
 
 def format_of(path: str) -> str | None:
-    """Format of a file by its magic; None where it is neither pcap nor pcapng, or cannot be looked at (a pipe)."""
+    """Format of a file by its magic; None where it is none that is read, or cannot be looked at (a pipe)."""
     if not os.path.isfile(path):
         return None
     try:
         stream = Stream(path)
     except CaptureError:
         return None
-    magic = stream.take(4)
+    container = _container(stream.peek(len(SNOOP)))
     stream.close()
-    return "pcap" if magic in PCAP_MAGICS else "pcapng" if magic == b"\x0a\x0d\x0d\x0a" else None
+    return container
+
+
+def _container(head: bytes) -> str | None:
+    """The format that a file's first bytes name."""
+    if head[:4] in PCAP_MAGICS:
+        return "pcap"
+    if head[:4] == PCAPNG:
+        return "pcapng"
+    return "snoop" if head == SNOOP else None
 
 
 class _Record(NamedTuple):
@@ -410,7 +421,7 @@ class _Pcapng:
                 head = _whole(self._stream, 4, "block header")
             except _End:
                 return
-            if head == b"\x0a\x0d\x0d\x0a":
+            if head == PCAPNG:
                 self._section()
                 continue
             kind = self._u32(head)

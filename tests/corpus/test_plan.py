@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import struct
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,21 @@ EVERYTHING = ["a.pcap", "b.pcapng.gz", "deep/c.cap", "deep/d.dmp", "nameless"]
 def test_a_directory(folder):
     assert EVERYTHING == names(folder, folder)
     assert EVERYTHING == names(folder, folder / "deep", folder, folder / "a.pcap")
+
+
+@pytest.mark.parametrize(
+    ("head", "taken"),
+    [
+        (b"\x0a\x0d\x0d\x0a", True),
+        (b"snoop\0\0\0" + struct.pack(">II", 2, 4), True),
+        (gzip.compress(b"snoop\0\0\0" + struct.pack(">II", 2, 4)), True),
+        (b"snooping is not a capture", False),
+        (b"snoo", False),
+    ],
+)
+def test_a_directory_has_the_captures_that_no_name_tells(head, taken, folder):
+    (folder / "trace.snoop").write_bytes(head)
+    assert [*EVERYTHING, *["trace.snoop"] * taken] == names(folder, folder)
 
 
 def test_what_is_named_is_taken(folder):
