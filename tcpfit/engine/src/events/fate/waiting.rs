@@ -1,7 +1,7 @@
 //! What waits until the evidence is in: units in the order in which they left the board.
 
 use super::Context;
-use crate::flow::scoreboard::{History, Transmission};
+use crate::flow::scoreboard::{History, Transmission, KEPT};
 use crate::rows::{Reason, Vantage};
 use std::collections::vec_deque::{IterMut, VecDeque};
 
@@ -36,6 +36,8 @@ pub(super) struct Waiting {
     /// Stretch of resends it belongs to; it waits until that is over.
     pub(super) stretch: u32,
 }
+
+const _: () = assert!(KEPT <= u64::BITS as usize, "`unanswered` has a bit for each copy");
 
 impl Waiting {
     /// The transmission that delivered it, and what says so. An answer that was too early for a resend when it came was not
