@@ -61,6 +61,8 @@ pub struct Episodes {
     pub probe_ns: i64,
     /// A recovery was taken back: the host takes late segments for possible.
     taken_back: bool,
+    /// Recoveries that RACK has begun, as fewer SACKed segments than `DUPTHRESH` had asked for them.
+    begun_by_rack: u32,
     /// Doublings of the timer (RFC 6298, 5.5), that last until data sent once are acknowledged (5, the note on 5.5; Karn).
     pub doublings: u32,
     /// Smoothed length of the timers seen from start to end, undoubled, the host's own floor included; 0 while none was.
@@ -88,6 +90,7 @@ impl Blank for Episodes {
         probe_una: u64::MAX,
         probe_ns: i64::MIN / 2,
         taken_back: false,
+        begun_by_rack: 0,
         doublings: 0,
         timer_s: 0.0,
         least_timer_s: SHORTEST_TIMER_S,
@@ -285,6 +288,7 @@ impl Sender {
                 let row = self.recovery(sent, &question, reason);
                 self.open_episode(Phase::Recovery, row);
                 self.episodes.recoveries += 1;
+                self.episodes.begun_by_rack += u32::from(reason == Reason::FastRack);
             }
             _ => {}
         }

@@ -127,7 +127,7 @@ impl Sender {
 
     /// RACK waits a quarter of a round trip for late segments, and after resends that were not needed longer, up to a round
     /// trip; a timer of its own ends that (RFC 8985, 6.2 and 6.3).
-    fn longest_rack_s(&self) -> f64 {
+    pub(super) fn longest_rack_s(&self) -> f64 {
         let window = if self.fates.has_seen_dsack() { 1.0 } else { 0.25 };
         RACK_MARGIN * (1.0 + window) * self.rtt.srtt_s + RACK_TIMER_S
     }
