@@ -275,6 +275,16 @@ RULES = {
             ("another resend of the same stretch", "the same"),
         ),
     ),
+    "acks-lost": Rule(
+        "It was all that was outstanding, and was sent again. Between the last two ACKs the receiver's IP "
+        "identification skips as many packets as there were copies before the last one: it had answered each, and "
+        "those ACKs were lost.",
+        "RFC 5681, 4.2; RFC 6864",
+        (
+            ("a loss (resent)", "no number skipped between the two ACKs"),
+            ("packets of other connections of the receiver", "a capture at the receiver, or DSACK"),
+        ),
+    ),
     "ip-id": Rule(
         "The IP identification is older than that of packets that came before it: it was sent first and overtaken.",
         "RFC 4737, 3; RFC 6864",

@@ -104,6 +104,7 @@ vocabulary! {
         TooEarly = "too-early",
         SeenTwice = "seen-twice",
         AckJump = "ack-jump",
+        AcksLost = "acks-lost",
         IpId = "ip-id",
         Tsval = "tsval",
         Timing = "timing",

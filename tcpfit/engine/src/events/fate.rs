@@ -54,6 +54,8 @@ pub struct Fates {
     unneeded: VecDeque<(u64, u64, i64)>,
     pub answers: Answers,
     dsack_seen: bool,
+    /// Packets of the receiver that its identifications have skipped before the ACK that comes now.
+    pub acks_lost: u16,
     pub lost: u64,
     pub lost_upstream: u64,
     /// Losses that could also be late arrivals: only time told, and their bytes came once more.
@@ -97,6 +99,7 @@ impl Fates {
             unneeded: VecDeque::new(),
             answers: Answers::new(),
             dsack_seen: false,
+            acks_lost: 0,
             lost: 0,
             lost_upstream: 0,
             doubtful: 0,

@@ -309,8 +309,10 @@ impl Sender {
                 continue;
             };
             let mut seen = suspects.remove(n);
-            // an ACK that jumps says that a copy was needless, not which: too little to call the first one late
-            if let Some(reason) = original.arrived.filter(|&reason| reason != Reason::AckJump) {
+            // an ACK that jumps says that a copy was needless, not which: too little to call the first one late; where ACKs
+            // were lost, nothing was
+            let late = |&reason: &Reason| !matches!(reason, Reason::AckJump | Reason::AcksLost);
+            if let Some(reason) = original.arrived.filter(late) {
                 seen.late.reason = reason;
                 seen.late.cause_frame = original.ack_frame;
                 seen.late.confidence = seen.late.confidence.min(original.confidence);

@@ -117,6 +117,11 @@ impl Arrivals {
         ip_id.is_some_and(|id| self.id.ordered() && !self.id.is_newest(id))
     }
 
+    /// Packets that were sent since the newest one and before this one, as far as the identification shows it.
+    pub fn skipped_before(&self, ip_id: Option<u16>) -> Option<u16> {
+        ip_id.and_then(|id| self.id.skipped_before(id))
+    }
+
     /// Segments that arrived so far, copies left out (RFC 5236 gives duplicates no place in the sequence).
     fn arrived(&self) -> u64 {
         self.segments - self.counts().network_copies

@@ -28,6 +28,9 @@ const HELD_BACK: usize = 96;
 /// What a connection can have sent in as many packets, when its SYN comes late.
 const HELD_BACK_BYTES: u32 = 1 << 20;
 
+/// Steps of a counter of an end's packets stay below this where few of them are lost.
+const FEW_IDS: u16 = 8;
+
 /// What the connection's owner provides: numbers and memory for new flows, and the user's settings.
 pub struct Numbers {
     pub next_flow: u32,
@@ -86,7 +89,7 @@ struct End {
     trail: Option<Box<AckTrail>>,
     /// Windows that were closed to the end before its first data.
     early_windows: Option<Box<ZeroWindows>>,
-    /// Identifications of the last two packets before the first data.
+    /// Identifications of the last two packets before the first data; of the last two ACKs where there are none.
     early_ids: [Option<u16>; 2],
 }
 
@@ -96,6 +99,25 @@ impl End {
         if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
             self.early_ids = [self.early_ids[1], Some(id)];
         }
+    }
+
+    /// Packets of the end that were sent since its last one and before this one, where its identifications count the packets of
+    /// the connection.
+    #[cold]
+    fn skipped_before(&self, segment: &Segment) -> u16 {
+        if self.shared {
+            return 0;
+        }
+        if let Some(flow) = &self.direction {
+            return flow.arrivals.skipped_before(segment.ip_id).unwrap_or(0);
+        }
+        let ([Some(earlier), Some(last)], Some(id)) = (self.early_ids, segment.ip_id) else {
+            return 0;
+        };
+        let counts = (1..=FEW_IDS).contains(&last.wrapping_sub(earlier));
+        Some(id.wrapping_sub(last).wrapping_sub(1))
+            .filter(|&n| counts && n < FEW_IDS)
+            .unwrap_or(0)
     }
 }
 
@@ -564,8 +586,16 @@ impl Connection {
     fn on_ack(&mut self, data_end: usize, segment: &Segment, sink: &mut dyn Sink) {
         let scale = self.shifts[1 - data_end];
         self.ends[1 - data_end].windows.add(segment.window);
-        let end = &mut self.ends[data_end];
+        let [first, second] = &mut self.ends;
+        let (end, other) = if data_end == 0 {
+            (first, second)
+        } else {
+            (second, first)
+        };
         if let (Some(unwrap), Some(flow)) = (&end.unwrap, &mut end.direction) {
+            if flow.sender.has_repeated_the_last() && end.fin.is_none() {
+                flow.sender.fates.acks_lost = other.skipped_before(segment);
+            }
             flow.on_ack(unwrap, segment, scale, sink);
         } else if segment.window == 0 || end.early_windows.is_some() {
             self.on_early_window(data_end, segment);

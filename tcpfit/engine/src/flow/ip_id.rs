@@ -83,6 +83,14 @@ impl IpId {
         u32::from(self.skipped)
     }
 
+    /// Numbers between the newest packet and this one, which is newer, where every second packet or more takes the next.
+    pub fn skipped_before(&self, id: u16) -> Option<u16> {
+        let few = self.ordered() && self.steps >= 2 * self.others && !self.gaps_mean_nothing;
+        let next = (self.highest as u16).wrapping_add(self.width as u16);
+        few.then(|| id.wrapping_sub(next))
+            .filter(|&skipped| skipped < i16::MAX as u16)
+    }
+
     /// Other packets take numbers too, or none is missing where the packets are sent: only the order is left.
     pub fn ignore_gaps(&mut self) {
         self.gaps_mean_nothing = true;

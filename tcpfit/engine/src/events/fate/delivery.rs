@@ -29,13 +29,17 @@ impl Fates {
         floor: Floor,
     ) -> Delivered {
         let least_ns = floor.ns();
-        let (filler, reason) = filler_of(&unit, delivered_ns, head, filler_of_head, ack, least_ns);
+        let (filler, reason) = match std::mem::take(&mut self.acks_lost) as usize {
+            lost if lost > 0 && unit.copies.len() == lost + 1 => (0, Reason::AcksLost),
+            _ => filler_of(&unit, delivered_ns, head, filler_of_head, ack, least_ns),
+        };
         let filled = unit.copies.get(filler).filter(|t| t.seen());
         let delivered = Delivered {
             order: filled.map(|t| t.order),
             original: unit.is_resent() && filler == 0 && filled.is_some() && reason == Reason::Eifel,
         };
-        for t in unit.copies.iter().skip(filler + 1).filter(|t| t.seen()) {
+        let unheard = reason == Reason::AcksLost;
+        for t in unit.copies.iter().skip(filler + 1).filter(|t| t.seen() && !unheard) {
             self.answers.expect(t.time_ns + least_ns, Some(t.order));
         }
         self.waiting.push(Waiting {

@@ -52,7 +52,8 @@ impl<'a> Verdict<'a> {
             verdict.lose_unreported(filler);
         } else if let Some(filler) = filler {
             verdict.lose_first(filler);
-            verdict.confidence = if filler_reason == Reason::AckJump { 0.7 } else { 0.9 };
+            let guessed = matches!(filler_reason, Reason::AckJump | Reason::AcksLost);
+            verdict.confidence = if guessed { 0.7 } else { 0.9 };
         } else {
             // never acknowledged: all but the last were given up by the sender
             verdict.lose_first(unit.copies.len() - 1);

@@ -198,6 +198,18 @@ impl Sender {
         newest.is_some_and(|newest| newest.length % self.smss.max(1) != 0)
     }
 
+    /// At the sender: one segment is outstanding, and has been sent more than once.
+    #[inline]
+    pub fn has_repeated_the_last(&self) -> bool {
+        let only = || {
+            self.board
+                .units
+                .front()
+                .filter(|u| u.left == self.una && u.right() == self.nxt)
+        };
+        self.board.units.len() == 1 && self.vantage == Vantage::Sender && only().is_some_and(Unit::is_resent)
+    }
+
     /// Data below `nxt` again. Returns the label and the earlier transmission it repeats.
     pub fn send_again(&mut self, sent: &Sent, sink: &mut dyn Sink) -> Reason {
         self.tick(sent.time_ns);
