@@ -274,6 +274,15 @@ def test_an_ack_that_had_passed_before_the_resend_is_said_to_have():
     assert "that ACK came 100 ms after the resend" == said
 
 
+def test_lost_acks_are_told_by_the_identifications_of_those_around_them(tmp_path):
+    scenario = Reader().read((ROOT / "tests/scenarios/tail-acks-lost.trace").read_text())
+    path = tmp_path / "tail.pcap"
+    path.write_bytes(captures.pcap(scenario.packets))
+    text = one_line(text_of(explain(package.analyze(path, segments=True), scenario.frames["third"])))
+    before = scenario.frames["last"] - 1
+    assert f"IP identifications: 56, of the ACK before, frame {before}, 53" in text
+
+
 def test_a_timer_behind_a_path_that_stood_still_is_told_by_timestamps(tmp_path):
     scenario = Reader().read((ROOT / "tests/scenarios/receiver-path-stood-still.trace").read_text())
     path = tmp_path / "still.pcap"

@@ -252,6 +252,17 @@ class Evidence:
                 return [acked | {"text": "the first ACK after that which covers the bytes"}]
         if subject is not None and cause is not None:
             texts += _comparison(kind, reason, subject, cause)
+        if reason == "acks-lost":
+            acks = self._segments.filter(
+                pl.col("reverse") == event["flow"],
+                pl.col("acked").is_not_null(),
+                pl.col("frame") < event["cause_frame"],
+            )
+            if cause is not None and not acks.is_empty():
+                last = acks.row(-1, named=True)
+                texts.append(
+                    f"IP identifications: {cause['ip_id']}, of the ACK before, frame {last['frame']}, {last['ip_id']}"
+                )
         if reason == "unneeded":
             covering = self._segments.filter(
                 pl.col("frame") < event["frame"], pl.col("reverse") == event["flow"], pl.col("acked") >= event["right"]
