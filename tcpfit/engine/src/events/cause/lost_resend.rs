@@ -27,13 +27,13 @@ impl Sender {
         let waits = self.waits_longer();
         let answers = self.una <= self.episodes.recover;
         let told = self.duplicate_acks >= DUPTHRESH && !waits && !answers;
-        let late_ns = (LATE_ROUND_TRIPS * self.rtt.srtt_s * 1e9) as i64;
-        let is_late = |from_ns: i64| sent.time_ns - from_ns >= late_ns;
+        let srtt_s = self.rtt.srtt_s;
+        let is_later = |from_ns: i64, round_trips: f64| sent.time_ns - from_ns >= (round_trips * srtt_s * 1e9) as i64;
+        let is_late = |from_ns: i64| is_later(from_ns, LATE_ROUND_TRIPS);
         let label = self.label(&q);
         if self.phase == Phase::Open && q.head && self.uses_rack() && !waits {
-            let late_ns = (LATE_FOR_RACK_ROUND_TRIPS * self.rtt.srtt_s * 1e9) as i64;
             let asked_ns = self.sacked_above_ns(sent, 1);
-            if let Some(asked_ns) = asked_ns.filter(|&ns| sent.time_ns - ns >= late_ns) {
+            if let Some(asked_ns) = asked_ns.filter(|&ns| is_later(ns, LATE_FOR_RACK_ROUND_TRIPS)) {
                 return Some(asked_ns);
             }
         }
@@ -102,7 +102,8 @@ impl Sender {
         let above = self.board.at_or_after(sent.right);
         let many = self.board.searchable(self.board.units.len());
         let units = self.board.units.range(above.min(many)..many);
-        let again = units.filter(|u| self.has_resent(u)).map(|u| self.board.last(u).time_ns);
-        again.max().unwrap_or(i64::MIN)
+        let again = units.filter(|u| self.has_resent(u)).map(|u| self.board.last(u));
+        let passed = again.filter(|t| t.seen()).map(|t| t.time_ns);
+        passed.max().unwrap_or(i64::MIN)
     }
 }
