@@ -1,7 +1,7 @@
 //! What a segment was sent again for, as far as the rules tell: one label for each resend, in each phase.
 
 use super::{Question, DUPTHRESH, SHORTEST_TIMER_S, TIMER_SHARE};
-use crate::flow::sender::Sender;
+use crate::flow::sender::{Sender, LOOKED_AT};
 use crate::rows::{Phase, Reason, Vantage};
 
 /// Smoothed round trips that a timer runs at least.
@@ -140,6 +140,22 @@ impl Sender {
         below.map_or(q.last.time_ns, |unit| self.board.last(unit).time_ns.max(q.last.time_ns))
     }
 
+    /// ACKs have shown for so long that the last copy was lost that RACK would have sent it again (RFC 8985, 6.2): the host
+    /// does not look, and what it sends now was not asked for by the ACK that happened to come before.
+    fn is_overlooked(&self, q: &Question) -> bool {
+        let waited_s = (q.time_ns - q.last.time_ns) as f64 / 1e9;
+        if self.vantage != Vantage::Sender || waited_s <= self.longest_rack_s() {
+            return false;
+        }
+        let by_ns = q.time_ns - (self.rtt.srtt_s * 1e9 / 2.0) as i64;
+        let least_ns = (self.rtt.min_s * 1e9) as i64;
+        self.board.units.iter().take(LOOKED_AT).any(|unit| {
+            let last = self.board.last(unit);
+            let sacked_ns = unit.sacked_ns;
+            last.order > q.last.order && (1..by_ns).contains(&sacked_ns) && sacked_ns - last.time_ns >= least_ns
+        })
+    }
+
     fn label_recovery(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         let resent_before = q.copies > 1 && q.last.order >= self.episodes.order;
         if self.sack {
@@ -149,7 +165,8 @@ impl Sender {
             let ran_out = full_timer || self.is_silent(q) || self.vantage == Vantage::Sender && runs;
             let untold = resent_before && ran_out && self.delivered_order <= q.last.order;
             let told = resent_before && self.delivered_order > q.last.order && self.is_just_told(q);
-            let expired = timer && (full_timer || !told) || untold;
+            let overlooked = resent_before && runs && self.is_overlooked(q);
+            let expired = timer && (full_timer || !told) || untold || overlooked;
             return match (q.head && expired, resent_before) {
                 (true, _) => Reason::Rto,
                 (false, true) => Reason::LostRetransmission,
