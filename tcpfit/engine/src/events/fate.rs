@@ -26,7 +26,7 @@ mod spurious;
 mod verdict;
 mod waiting;
 
-use pieces::Pieces;
+use pieces::{Parts, Pieces};
 use waiting::{Queue, Waiting};
 
 /// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.
@@ -50,6 +50,7 @@ pub struct Fates {
     ledger: Ledger,
     pub loss_events: LossEvents,
     pieces: Pieces,
+    parts: Parts,
     /// Resends of acknowledged data: range and time.
     unneeded: VecDeque<(u64, u64, i64)>,
     pub answers: Answers,
@@ -96,6 +97,7 @@ impl Fates {
             ledger: Ledger::new(),
             loss_events: LossEvents::new(flow),
             pieces: Pieces::new(),
+            parts: Parts::new(),
             unneeded: VecDeque::new(),
             answers: Answers::new(),
             dsack_seen: false,
@@ -172,7 +174,8 @@ impl Fates {
         sink.event(loss.event(self.flow));
     }
 
-    pub fn finish(&mut self, sink: &mut dyn Sink) {
+    pub fn finish(&mut self, smss: u32, sink: &mut dyn Sink) {
+        self.close_parts(u64::MAX, smss, |_| false, sink);
         self.loss_events.close(sink);
     }
 }

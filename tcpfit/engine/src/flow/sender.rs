@@ -415,7 +415,7 @@ impl Sender {
         }
         self.settle(i64::MAX, sink);
         if let Some(fates) = self.fates.changed() {
-            fates.finish(sink);
+            fates.finish(self.smss, sink);
         }
         if let Some(reordering) = self.reordering.changed() {
             reordering.close(sink);

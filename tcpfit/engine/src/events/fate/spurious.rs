@@ -1,5 +1,6 @@
 //! Needless resends: what DSACKs and answered copies say of them, and the event of each.
 
+use super::pieces::Needless;
 use super::waiting::Waiting;
 use super::{Fates, PIECES};
 use crate::events::answers::{Moment, Stretch};
@@ -125,46 +126,32 @@ impl Fates {
         self.answers.expect(sent.time_ns + least_ns, None);
         let count = segments(sent.right - sent.left, smss);
         self.spurious += u64::from(count);
-        let (frame, left, right) = ((sent.frame != 0).then_some(sent.frame), sent.left, sent.right);
-        self.spurious_event(
-            sent.time_ns,
-            left,
-            right,
-            frame,
-            None,
-            count,
-            Reason::Unneeded,
-            0.9,
-            sink,
-        );
+        let needless = Needless {
+            time_ns: sent.time_ns,
+            left: sent.left,
+            right: sent.right,
+            frame: (sent.frame != 0).then_some(sent.frame),
+            ack_frame: None,
+            reason: Reason::Unneeded,
+            confidence: 0.9,
+        };
+        self.spurious_event(&needless, count, sink);
     }
 
-    #[allow(clippy::too_many_arguments)] // one event, spelled out
-    pub(super) fn spurious_event(
-        &self,
-        time_ns: i64,
-        left: u64,
-        right: u64,
-        frame: Option<u64>,
-        cause_frame: Option<u64>,
-        count: u32,
-        reason: Reason,
-        confidence: f64,
-        sink: &mut dyn Sink,
-    ) {
+    pub(super) fn spurious_event(&self, needless: &Needless, count: u32, sink: &mut dyn Sink) {
         sink.event(EventRow {
             flow: self.flow,
-            time_ns,
+            time_ns: needless.time_ns,
             kind: Kind::Spurious,
-            reason,
-            left: offset(left),
-            right: offset(right),
-            frame: frame.into(),
-            cause_frame: cause_frame.into(),
+            reason: needless.reason,
+            left: offset(needless.left),
+            right: offset(needless.right),
+            frame: needless.frame.into(),
+            cause_frame: needless.ack_frame.into(),
             segments: count,
             flight: 0.0,
             phase: Phase::Open,
-            confidence,
+            confidence: needless.confidence,
             ..EventRow::NONE
         });
     }

@@ -1,6 +1,7 @@
 //! The verdict on a unit whose evidence is in: each transmission that did not arrive is lost, each arrival beyond the
 //! first was needless.
 
+use super::pieces::Needless;
 use super::waiting::Waiting;
 use super::{Context, Fates, Original};
 use crate::events::loss_event::Loss;
@@ -207,40 +208,48 @@ impl Fates {
         }
     }
 
-    /// Every arrival beyond the first is spurious, the last ones first. What shows that the original arrived, if it did.
+    /// Every arrival beyond the first is needless, the last ones first. What shows that the original arrived, if it did.
     fn count_needless(&mut self, verdict: &Verdict, context: &Context, sink: &mut dyn Sink) -> Option<Reason> {
         let unit = &verdict.waiting.unit;
         let copies = &unit.copies;
+        self.close_parts(
+            unit.left,
+            context.smss,
+            |order| copies.iter().any(|t| t.order == order),
+            sink,
+        );
         let arrived = (0..copies.len()).filter(|&k| verdict.arrived(k)).count();
         let mut beyond_first = arrived.saturating_sub(1);
         let mut original_arrived = None;
-        for (k, t) in copies.iter().enumerate().rev() {
-            if beyond_first == 0 || k == 0 {
-                break;
-            }
-            if verdict.arrived(k) {
+        for (k, t) in copies.iter().enumerate().skip(1).rev() {
+            let needless = (beyond_first > 0 && verdict.arrived(k)).then(|| {
                 beyond_first -= 1;
-                let count = self.pieces.count(t.order, false, unit.right - unit.left, context.smss);
-                if count == 0 {
-                    continue;
-                }
-                self.spurious += u64::from(count);
                 let reason = verdict.spurious_reason(context.vantage);
                 original_arrived = (!verdict.lost[0]).then_some(reason);
-                self.spurious_event(
-                    t.time_ns,
-                    unit.left,
-                    unit.right,
-                    (t.frame != 0).then_some(t.frame),
-                    verdict.waiting.ack_frame,
-                    count,
+                Needless {
+                    time_ns: t.time_ns,
+                    left: unit.left,
+                    right: unit.right,
+                    frame: (t.frame != 0).then_some(t.frame),
+                    ack_frame: verdict.waiting.ack_frame,
                     reason,
-                    verdict.confidence,
-                    sink,
-                );
-            }
+                    confidence: verdict.confidence,
+                }
+            });
+            self.parts.settle(t.order, (unit.left, unit.right), needless);
         }
         original_arrived
+    }
+
+    /// Resends of which the next unit to be settled, from `left` on, has no part have been needless, or have not.
+    pub(super) fn close_parts(&mut self, left: u64, smss: u32, is_part: impl Fn(u64) -> bool, sink: &mut dyn Sink) {
+        for (order, needless) in self.parts.close(left, smss, is_part) {
+            let count = self.pieces.count(order, false, needless.right - needless.left, smss);
+            if count > 0 {
+                self.spurious += u64::from(count);
+                self.spurious_event(&needless, count, sink);
+            }
+        }
     }
 
     /// A resend of which no more is kept. At the receiver what was seen has arrived; elsewhere a segment that had to be
@@ -261,17 +270,16 @@ impl Fates {
         let frame = (old.frame != 0).then_some(old.frame);
         if arrived {
             self.spurious += u64::from(count);
-            self.spurious_event(
-                old.time_ns,
+            let needless = Needless {
+                time_ns: old.time_ns,
                 left,
                 right,
                 frame,
-                None,
-                count,
-                Reason::SeenTwice,
-                SURE,
-                sink,
-            );
+                ack_frame: None,
+                reason: Reason::SeenTwice,
+                confidence: SURE,
+            };
+            self.spurious_event(&needless, count, sink);
             return;
         }
         if !old.seen() {
