@@ -194,7 +194,14 @@ impl Sender {
 
     fn question(&mut self, sent: &Sent) -> Option<Question> {
         let range = self.board.touch(sent.left.max(self.una), sent.right);
-        let unit = self.board.units.get(range.start).filter(|_| !range.is_empty())?;
+        // what had arrived of it comes along, and is not what it was sent for
+        let sacked = |n: &usize| self.board.units.get(*n).is_some_and(|unit| unit.sacked_ns != 0);
+        let n = range
+            .clone()
+            .take(LOOKED_AT)
+            .find(|n| !sacked(n))
+            .unwrap_or(range.start);
+        let unit = self.board.units.get(n).filter(|_| !range.is_empty())?;
         // what passed after it was sent was held as well, and sent before it
         let Passage { held_ns, quiet_ns, .. } = self.episodes.passage;
         let since_ns = |from: i64| match sent.time_ns - held_ns - from {
