@@ -132,13 +132,21 @@ impl Answers {
     /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip).
     pub fn take(&mut self, now_ns: i64, srtt_s: f64) -> bool {
         self.duplicates += 1;
+        let due = self.take_due(now_ns, srtt_s);
+        self.answered += u32::from(due.is_some_and(|due| due.order.is_some()));
+        due.is_some()
+    }
+
+    /// With SACK: an ACK that says nothing new at `now_ns` does, of a receiver that does not report duplicates.
+    pub fn take_silent(&mut self, now_ns: i64, srtt_s: f64) -> bool {
+        self.take_due(now_ns, srtt_s).is_some()
+    }
+
+    fn take_due(&mut self, now_ns: i64, srtt_s: f64) -> Option<Due> {
         self.give_up(now_ns, srtt_s);
-        let Some(&Due { order, .. }) = self.due.front().filter(|due| due.time_ns <= now_ns) else {
-            return false;
-        };
+        let due = *self.due.front().filter(|due| due.time_ns <= now_ns)?;
         self.due.pop_front();
-        self.answered += u32::from(order.is_some());
-        true
+        Some(due)
     }
 
     /// Takes off what should have been answered before now.

@@ -225,6 +225,12 @@ impl Sender {
         let Some(echo) = ack.tsecr.filter(|_| self.timestamps) else {
             return;
         };
+        // a receiver that reports no duplicates (RFC 2883 is no must) answers needless copies so, too
+        let answers =
+            |fates: &mut Fates| !fates.has_seen_dsack() && fates.answers.take_silent(ack.time_ns, self.rtt.srtt_s);
+        if self.fates.changed().is_some_and(answers) {
+            return;
+        }
         let latest_ns = ack.time_ns - self.rtt.floor().ns();
         let late = |u: &Unit| u.sacked_ns == 0 && !u.is_discarded() && u.first_seen() && before(u.tsval, echo);
         let units = &mut self.board.units;
