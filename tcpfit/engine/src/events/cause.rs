@@ -39,6 +39,9 @@ const ONE_WAY_ROUND_TRIPS: f64 = 1.5;
 const UNKNOWN_ROUND_TRIP_S: f64 = 0.6;
 /// A timer is doubled to 64 times its length at most (Padhye et al. 1998, section II-B; Linux: 120 s).
 const MOST_DOUBLINGS: u32 = 6;
+/// Resends that show a host to go on with recoveries whose originals had come, where the path may have brought these
+/// together with the ACKs; at the sender one shows it.
+const GONE_ON_AWAY: u32 = 3;
 /// Hosts that answer ACKs sooner, on average, do not pace what they send.
 const AT_ONCE_NS: i64 = 1_000_000;
 /// Duplicate ACKs, or SACKed segments above, that trigger a fast retransmit (RFC 5681, 3.2).
@@ -61,6 +64,10 @@ pub struct Episodes {
     pub probe_ns: i64,
     /// A recovery was taken back: the host takes late segments for possible.
     taken_back: bool,
+    /// When an ACK was the last to show so in the middle of a recovery, without SACK, and the next segment was sent again
+    /// upon it so many times.
+    undone_ns: i64,
+    gone_on: u32,
     /// Recoveries that RACK has begun, as fewer SACKed segments than `DUPTHRESH` had asked for them.
     begun_by_rack: u32,
     /// Doublings of the timer (RFC 6298, 5.5), that last until data sent once are acknowledged (5, the note on 5.5; Karn).
@@ -90,6 +97,8 @@ impl Blank for Episodes {
         probe_una: u64::MAX,
         probe_ns: i64::MIN / 2,
         taken_back: false,
+        undone_ns: 0,
+        gone_on: 0,
         begun_by_rack: 0,
         doublings: 0,
         timer_s: 0.0,
@@ -297,6 +306,7 @@ impl Sender {
                 self.episodes.recoveries += 1;
                 self.episodes.begun_by_rack += u32::from(reason == Reason::FastRack);
             }
+            Reason::PartialAck if self.phase == Phase::Open => self.episodes.gone_on += 1,
             _ => {}
         }
         if let Some(recovery) = self.episodes.opened.as_mut().filter(|row| row.kind == Kind::Recovery) {
@@ -597,15 +607,27 @@ impl Sender {
         self.episodes.recoveries += 1;
     }
 
-    /// The ACK shows that the original had arrived: a sender with timestamps takes its reduction back (RFC 3522).
+    /// The ACK shows that the original had arrived: a sender that looks takes its reduction back (RFC 3522).
     pub fn on_eifel(&mut self, ack: &Ack, sink: &mut dyn Sink) {
-        if self.phase != Phase::Open {
-            self.episodes.taken_back |= self.phase == Phase::Recovery;
-            if !self.sack {
-                self.keep_reno(ack.ack);
-            }
-            self.close_episode(ack.time_ns, false, sink);
+        let recovery = self.phase == Phase::Recovery;
+        let partial = recovery && !self.sack && ack.ack < self.episodes.recover;
+        let looks = self.episodes.gone_on
+            < if self.vantage == Vantage::Sender {
+                1
+            } else {
+                GONE_ON_AWAY
+            };
+        if self.phase == Phase::Open || partial && !looks {
+            return;
         }
+        if partial {
+            self.episodes.undone_ns = ack.time_ns;
+        }
+        self.episodes.taken_back |= recovery;
+        if !self.sack {
+            self.keep_reno(ack.ack);
+        }
+        self.close_episode(ack.time_ns, false, sink);
     }
 
     /// Ends the episode under way and gives it out; `broken` says that a timeout ended it.

@@ -87,6 +87,9 @@ impl Sender {
         if q.head && counted >= DUPTHRESH {
             return Reason::FastDupthresh;
         }
+        if q.head && q.clocked && self.goes_on() {
+            return Reason::PartialAck;
+        }
         if q.head && full_timer {
             return Reason::Rto;
         }
@@ -103,6 +106,15 @@ impl Sender {
         } else {
             Reason::Unknown
         }
+    }
+
+    /// The last ACK has shown that an original had arrived, in the middle of a recovery without SACK, and no duplicate ACK has
+    /// come since: what follows upon it is sent by a host that does not look at the echo, to which it is a partial ACK (RFC
+    /// 6582, 3.2).
+    fn goes_on(&self) -> bool {
+        let episodes = &self.episodes;
+        let undone = episodes.undone_ns > 0 && episodes.undone_ns == self.last_advance_ns;
+        undone && !self.sack && self.duplicate_acks == 0 && self.una < episodes.recover
     }
 
     /// Nothing came for so long, and nothing was sent, that only a timer is left, however short it is.
