@@ -11,9 +11,10 @@ import re
 import shutil
 import subprocess
 import tempfile
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import NamedTuple
 
 from tcpfit.exceptions import CaptureError
@@ -44,6 +45,9 @@ FLAGS = (
 """Of tshark's tcp.analysis flags, those that tcpfit has labels for."""
 
 FILTER = "tcp && !icmp && !icmpv6"
+
+TOPS = 1024
+"""Timestamps of a flow that are remembered: a second's, where they count milliseconds."""
 
 FIELDS = (
     "frame.number",
@@ -119,7 +123,8 @@ class Seen:
     soon_ns: int
     """What comes sooner after the highest number is out of order to tshark: the handshake's round trip."""
     sent_after: bool | None
-    """Its timestamp or identification is later than that of the data with the highest number; None: they do not say."""
+    """Its timestamp or identification is later than that of the data with the highest number, or its timestamp than
+    that of others above it that passed before; None: they do not say."""
     renumbered: bool
     """This stream had a SYN or SYN-ACK with another initial number before."""
     copied: bool
@@ -147,6 +152,8 @@ class _Way:
     highest_ns: int = 0
     highest_by_ack: bool = False
     newest: tuple[int | None, int | None] = (None, None)
+    tops: list[tuple[int, int]] = field(default_factory=list)
+    """Where the data with the highest number ended when each timestamp first passed, and that timestamp."""
     data_end: int | None = None
     renumbered: bool = False
     syn_or_fin: tuple[int, int, int | None, int] | None = None
@@ -165,6 +172,13 @@ class _Way:
         """Whether all data below an acknowledgement number have passed; a FIN takes a number too."""
         right, end = self.offset(ack), self.data_end or 1
         return right <= end + 1 and self.has(1, min(right, end))
+
+    def later(self, left: int, tsval: int | None, ip_id: int | None) -> bool | None:
+        """Whether what begins at `left` was sent after the newest data, or after others above it; None: not known."""
+        at = bisect_right(self.tops, left, key=itemgetter(0))
+        if tsval is not None and at < len(self.tops) and _signed(tsval - self.tops[at][1], 32) > 0:
+            return True
+        return _later(tsval, ip_id, self.newest)
 
     def add(self, left: int, right: int) -> None:
         """Data of that range pass."""
@@ -279,7 +293,7 @@ class Pass:
                 way.highest_by_ack,
                 way.data_end,
                 nanoseconds(soon) if soon else NO_HANDSHAKE_NS,
-                _later(tsval, ip_id, way.newest),
+                way.later(left, tsval, ip_id),
                 way.renumbered or other is not None and other.renumbered,
                 copied,
                 way.highest is not None and way.has(way.highest, left),
@@ -324,6 +338,9 @@ class Pass:
             way.add(left, left + sent)
             if way.data_end is None or left + sent > way.data_end:
                 way.data_end, way.newest = left + sent, marks
+                if marks[0] is not None and (not way.tops or way.tops[-1][1] != marks[0]):
+                    way.tops.append((way.data_end, marks[0]))
+                    del way.tops[:-TOPS]
         right = left + length + fin
         if way.highest is None or right > way.highest:
             way.highest, way.highest_frame, way.highest_ns, way.highest_by_ack = right, frame, time_ns, not length
