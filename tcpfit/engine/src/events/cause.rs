@@ -611,13 +611,11 @@ impl Sender {
     pub fn on_eifel(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         let recovery = self.phase == Phase::Recovery;
         let partial = recovery && !self.sack && ack.ack < self.episodes.recover;
-        let looks = self.episodes.gone_on
-            < if self.vantage == Vantage::Sender {
-                1
-            } else {
-                GONE_ON_AWAY
-            };
-        if self.phase == Phase::Open || partial && !looks {
+        let shown = match self.vantage {
+            Vantage::Sender => 1,
+            _ => GONE_ON_AWAY,
+        };
+        if self.phase == Phase::Open || partial && self.episodes.gone_on >= shown {
             return;
         }
         if partial {
