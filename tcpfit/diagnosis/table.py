@@ -17,7 +17,7 @@ from tcpfit.diagnosis.cost import Cost, Together, accounted_together
 from tcpfit.diagnosis.excerpt import excerpt
 from tcpfit.diagnosis.finding import Finding
 from tcpfit.diagnosis.stalls import Stall, stalls
-from tcpfit.diagnosis.verdict import Diagnosis, attempted, judge, placed, withheld
+from tcpfit.diagnosis.verdict import Diagnosis, attempted, judge, permitting_sack, placed, withheld
 from tcpfit.exceptions import InvalidParameter
 from tcpfit.parameters import estimate
 from tcpfit.parameters.evidence import Evidence
@@ -67,6 +67,9 @@ def of_spans(flows: pl.DataFrame, spans: pl.DataFrame) -> dict[int, Diagnosis]:
     for row in flows.filter(data_segments=0, acks_seen=False).iter_rows(named=True):
         if row["timeouts"]:
             found[row["flow"]] = attempted(found[row["flow"]], row["timeouts"] + 1, row["completeness"])
+    ran_out = flows.filter(pl.col("timeouts") > 0, "sack_permitted")
+    for number, probes in ran_out.select("flow", "tail_loss_probes").iter_rows():
+        found[number] = permitting_sack(found[number], probes)
     for row in flows.filter(pl.col("vantage") == "middle", pl.col("lost_segments") > 0).iter_rows(named=True):
         if found[row["flow"]].primary in (LOSS, TIMEOUT):
             found[row["flow"]] = placed(found[row["flow"]], row["lost_segments"], row["lost_upstream"])

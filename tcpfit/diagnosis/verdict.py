@@ -131,6 +131,10 @@ IN_VAIN = (
 )
 """Sentence and remedy of timeout-limited, where most of the time of timers was that of needless ones."""
 
+WITH_SACK = "enable tail loss probes, and find where the path loses packets in a row; SACK is permitted"
+WITH_PROBES = "find where the path loses packets in a row; SACK is permitted, and tail loss probes are sent"
+"""Remedies of timeout-limited, where the first half of the usual one has been taken."""
+
 AT_ONCE = (
     "sender",
     "all that was sent was under way at once: it took as long as the path takes",
@@ -246,6 +250,13 @@ def attempted(diagnosis: Diagnosis, syns: int, completeness: int) -> Diagnosis:
             "find out whether the host is there, and what drops SYNs on the way to it or back",
         )
     return replace(diagnosis, text=f"The SYN was sent {syns} times and was {text}", remedy=remedy)
+
+
+def permitting_sack(diagnosis: Diagnosis, probes: int) -> Diagnosis:
+    """The diagnosis of a flow whose ends permit SACK and whose sender sent so many tail loss probes."""
+    if diagnosis.remedy != REMEDIES[TIMEOUT]:
+        return diagnosis
+    return replace(diagnosis, remedy=WITH_PROBES if probes else WITH_SACK)
 
 
 def placed(diagnosis: Diagnosis, lost: int, before: int) -> Diagnosis:

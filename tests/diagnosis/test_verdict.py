@@ -18,7 +18,7 @@ from tcpfit.diagnosis.accounting import SPANS, account
 from tcpfit.diagnosis.causes import ACK_ASTRAY, AFTER, APPLICATION, AWAITING, IDLE, TIMEOUT, TIMER_RAN, TURN, UNKNOWN
 from tcpfit.diagnosis.stalls import Stall
 from tcpfit.diagnosis.table import of_spans, report
-from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, Diagnosis, judge
+from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, WITH_PROBES, WITH_SACK, Diagnosis, judge
 from tcpfit.ranking import observed
 from tcpfit.report import diagnosed
 
@@ -95,6 +95,24 @@ def test_timers_for_data_that_had_arrived_are_said_to_be_in_vain(in_vain_s, said
     )
     diagnosis = judge(found, np.array([0]), np.array([0]), ["sender"], np.array([0.0]))[0]
     assert (said, said) == ("had arrived" in diagnosis.text, "ACKs on the way back" in diagnosis.remedy)
+
+
+@pytest.mark.parametrize(
+    ("sack", "probes", "remedy"),
+    [(False, 0, REMEDIES[TIMEOUT]), (None, 0, REMEDIES[TIMEOUT]), (True, 0, WITH_SACK), (True, 3, WITH_PROBES)],
+)
+def test_what_the_ends_do_already_is_no_remedy(sack, probes, remedy):
+    flows = tcpfit.analyze(SAMPLES / "timeouts.pcap.gz").flows.head(1)
+    found = spans((10.0, TIMEOUT, 0)).with_columns(flow=flows["flow"][0])
+    changed = flows.with_columns(
+        sack_permitted=pl.lit(sack, pl.Boolean),
+        tail_loss_probes=pl.lit(probes, pl.UInt64),
+        timeouts=pl.lit(1, pl.UInt64),
+    )
+    assert remedy == of_spans(changed, found)[flows["flow"][0]].remedy
+    # where it is another limit's time, timers or not, its own remedy stays
+    other = found.with_columns(cause=pl.lit(APPLICATION))
+    assert REMEDIES[APPLICATION] == of_spans(changed, other)[flows["flow"][0]].remedy
 
 
 def test_the_other_end_is_waited_for_until_its_last_data(tmp_path):
