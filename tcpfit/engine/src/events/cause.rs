@@ -64,9 +64,9 @@ pub struct Episodes {
     pub probe_ns: i64,
     /// A recovery was taken back: the host takes late segments for possible.
     taken_back: bool,
-    /// When an ACK was the last to show so in the middle of a recovery, without SACK, and the next segment was sent again
-    /// upon it so many times.
+    /// When the last such ACK came in the middle of a recovery, without SACK.
     undone_ns: i64,
+    /// Resends that followed upon such ACKs all the same.
     gone_on: u32,
     /// Recoveries that RACK has begun, as fewer SACKed segments than `DUPTHRESH` had asked for them.
     begun_by_rack: u32,

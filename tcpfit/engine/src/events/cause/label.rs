@@ -177,9 +177,9 @@ impl Sender {
             let ran_out = full_timer || self.is_silent(q) || self.vantage == Vantage::Sender && runs;
             let untold = resent_before && ran_out && self.delivered_order <= q.last.order;
             let told = resent_before && self.delivered_order > q.last.order && self.is_just_told(q);
-            let overlooked = resent_before && runs && self.is_overlooked(q);
-            let expired = timer && (full_timer || !told) || untold || overlooked;
-            return match (q.head && expired, resent_before) {
+            let expired = timer && (full_timer || !told) || untold;
+            let expired = q.head && (expired || resent_before && runs && self.is_overlooked(q));
+            return match (expired, resent_before) {
                 (true, _) => Reason::Rto,
                 (false, true) => Reason::LostRetransmission,
                 (false, false) => Reason::Recovery,
