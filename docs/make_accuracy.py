@@ -46,11 +46,11 @@ Transfers between two stacks of gVisor, and between two of smoltcp 0.14, over a 
 graded alike (2026-11-26). On 57 flows of gVisor 1242 of 1404 cells are within tolerance (88.5 %), on 32 of smoltcp 623
 of 810 (76.9 %); rules were mended with some of these. On 8 flows made afterwards, 5 of gVisor and 3 of smoltcp, it is
 171 of 192: at the sender all 40 counts of segments, losses, needless resends, loss events and timeouts, and all
-diagnoses. Three of them are sample traces. What is missed, and why:
+diagnoses. Three of these flows are sample traces. What is missed, and why:
 
 - **Fast recoveries** (3 of 8 at either end): smoltcp counts a fast retransmit for every three duplicate ACKs, also
   within a recovery; gVisor without SACK goes on with a recovery whose original had only come late, where Linux begins
-  another, and shows so only with the second or third.
+  another, and what it sends shows that only after some time; until then recoveries are counted as Linux's.
 - **Losses at the receiver**: neither stack numbers its packets, so resends that were lost again show only by timers.
 - **Timers**: gVisor's shortest is 200 ms in all, Linux's 200 ms above the round trip. What it sends then, away from the
   sender and beside other ACKs, looks as if these had asked for it.
