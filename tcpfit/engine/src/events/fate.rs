@@ -132,8 +132,34 @@ impl Fates {
         self.waiting.is_empty() && self.ledger.is_empty()
     }
 
+    /// A unit's evidence is in at `now_ns`, or what is settled has not been given out.
+    #[inline]
+    pub fn is_due(&self, now_ns: i64, context: &Context) -> bool {
+        !self.ledger.is_empty() || !self.originals.is_empty() || self.is_next_due(now_ns, context)
+    }
+
+    /// The evidence of the unit that has waited longest is in.
+    #[inline]
+    fn is_next_due(&self, now_ns: i64, context: &Context) -> bool {
+        let Some(next) = self.waiting.front() else {
+            return false;
+        };
+        if now_ns == i64::MAX || self.waiting.overflows() {
+            return true;
+        }
+        // without SACK the end of a stretch of resends tells more of them
+        let under_way = self.answers.under_way().filter(|_| !context.sack);
+        Some(next.stretch) != under_way && next.since_ns.saturating_add(context.wait_ns()) < now_ns
+    }
+
+    /// Every transmission before this time has its fate; `open_ns` is the time of the oldest one still outstanding.
+    #[inline]
+    pub fn known_ns(&self, open_ns: i64) -> i64 {
+        open_ns.min(self.waiting.oldest_ns().unwrap_or(i64::MAX))
+    }
+
     /// Settles the units whose evidence is in at `now_ns`, then gives out losses in sending order. Every transmission
-    /// before the returned time has its fate; `open_ns` is the time of the oldest one still outstanding.
+    /// before the returned time has its fate; `open_ns` as in `known_ns`.
     #[inline]
     pub fn settle(
         &mut self,
@@ -143,16 +169,10 @@ impl Fates {
         rounds: &mut Rounds,
         sink: &mut dyn Sink,
     ) -> i64 {
-        let wait_ns = context.wait_ns();
-        // without SACK the end of a stretch of resends tells more of them
-        let under_way = self.answers.under_way().filter(|_| !context.sack);
-        let due = |w: &Waiting| {
-            now_ns == i64::MAX || Some(w.stretch) != under_way && w.since_ns.saturating_add(wait_ns) < now_ns
-        };
-        while self.waiting.overflows() || self.waiting.front().is_some_and(due) {
+        while self.is_next_due(now_ns, context) {
             self.settle_next(context, sink);
         }
-        let known_ns = open_ns.min(self.waiting.oldest_ns().unwrap_or(i64::MAX));
+        let known_ns = self.known_ns(open_ns);
         while let Some(loss) = self.ledger.pop_before(known_ns) {
             self.give_out(&loss, rounds, sink);
         }

@@ -320,14 +320,18 @@ impl Rounds {
         self.waiting.len() > 1
     }
 
-    /// Gives out the rounds whose losses are all known: those over before `known_ns`. The last one stays, since what
+    /// A round can be given out: its losses are all known, as it was over before `known_ns`. The last one stays, since what
     /// follows until the next one starts is still its own.
     #[inline]
+    pub fn is_due(&self, known_ns: i64) -> bool {
+        let over = |row: &Round| row.end_ns < known_ns;
+        self.waits() && (self.waiting.len() > WAITING || self.waiting.front().is_some_and(over))
+    }
+
+    /// Gives out the rounds that are due.
+    #[inline]
     pub fn settle(&mut self, known_ns: i64, sink: &mut dyn Sink) {
-        while self.waits() {
-            if self.waiting.len() <= WAITING && self.waiting.front().is_some_and(|row| row.end_ns >= known_ns) {
-                break;
-            }
+        while self.is_due(known_ns) {
             self.give_out_first(sink);
         }
     }

@@ -380,12 +380,38 @@ impl Sender {
         }
     }
 
+    /// Where losses are many something always waits, and rarely is due.
+    #[inline(never)]
     fn settle_waiting(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        let open_ns = self.board.units.front().map_or(i64::MAX, |u| u.time_ns);
-        let mut known_ns = open_ns;
+        if self.is_due(now_ns) {
+            self.settle_due(now_ns, sink);
+        }
+    }
+
+    fn is_due(&self, now_ns: i64) -> bool {
+        let mut known_ns = self.open_ns();
+        if let Some(fates) = self.fates.get() {
+            if fates.is_due(now_ns, &self.context()) {
+                return true;
+            }
+            known_ns = fates.known_ns(known_ns);
+        }
+        let late_due = |reordering: &Reordering| reordering.is_due(known_ns);
+        self.rounds.is_due(known_ns) || self.reordering.get().is_some_and(late_due)
+    }
+
+    /// When the oldest segment that is outstanding was sent.
+    #[inline]
+    fn open_ns(&self) -> i64 {
+        self.board.units.front().map_or(i64::MAX, |u| u.time_ns)
+    }
+
+    #[inline(never)]
+    fn settle_due(&mut self, now_ns: i64, sink: &mut dyn Sink) {
+        let mut known_ns = self.open_ns();
         if !self.fates.is_settled() {
             let context = self.context();
-            known_ns = self.fates.settle(now_ns, open_ns, &context, &mut self.rounds, sink);
+            known_ns = self.fates.settle(now_ns, known_ns, &context, &mut self.rounds, sink);
         }
         self.rounds.settle(known_ns, sink);
         let late_due = |reordering: &Reordering| reordering.is_due(known_ns);

@@ -153,12 +153,14 @@ impl Context {
     /// How long a unit waits.
     #[inline]
     pub(super) fn wait_ns(&self) -> i64 {
-        let round_trips_ns = |count: f64| (self.srtt_s * count * 1e9) as i64;
-        match (self.vantage, self.sack) {
+        let round_trips_ns = |count: f64| self.srtt_s * count * 1e9;
+        let late_ns = WAIT_LATE_NS as f64;
+        let wait_ns = match (self.vantage, self.sack) {
             (Vantage::Sender, false) => round_trips_ns(WAIT_ANSWER),
-            (Vantage::Sender, true) => round_trips_ns(WAIT_DSACK).min(WAIT_LATE_NS.max(round_trips_ns(WAIT_ANSWER))),
-            _ => WAIT_LATE_NS.max(round_trips_ns(4.0)),
-        }
+            (Vantage::Sender, true) => round_trips_ns(WAIT_DSACK).min(round_trips_ns(WAIT_ANSWER).max(late_ns)),
+            _ => round_trips_ns(4.0).max(late_ns),
+        };
+        wait_ns as i64
     }
 }
 
