@@ -261,13 +261,13 @@ impl Sender {
     fn sacked_above(&mut self, unit: &Unit, ack: &Ack, heard: u64) -> Option<(u32, i64)> {
         let (from, to) = (self.board.at_or_after(unit.right()), self.board.at_or_after(heard));
         let many = self.board.searchable(to.saturating_sub(from));
-        let above = self.board.units.range(from..from + many);
-        let earlier = above.filter(|u| !u.is_resent() && u.sacked_ns != 0 && u.sacked_ns < ack.time_ns);
         let (mut count, mut since_ns) = (0, i64::MAX);
-        for u in earlier {
-            count += u.segments(self.smss);
-            since_ns = since_ns.min(u.sacked_ns);
-        }
+        self.board.units.each(from..from + many, |u| {
+            if !u.is_resent() && u.sacked_ns != 0 && u.sacked_ns < ack.time_ns {
+                count += u.segments(self.smss);
+                since_ns = since_ns.min(u.sacked_ns);
+            }
+        });
         (count > 0).then_some((count, since_ns))
     }
 
@@ -308,7 +308,7 @@ impl Sender {
             let Some(n) = suspects.iter().position(same) else {
                 continue;
             };
-            let mut seen = suspects.remove(n);
+            let mut seen = suspects.swap_remove(n);
             // an ACK that jumps says that a copy was needless, not which: too little to call the first one late; where ACKs
             // were lost, nothing was
             let late = |&reason: &Reason| !matches!(reason, Reason::AckJump | Reason::AcksLost);
