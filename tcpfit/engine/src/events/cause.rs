@@ -21,6 +21,7 @@ use crate::flow::scoreboard::{segments, Transmission, Unit};
 use crate::flow::sender::{Ack, Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
+use std::ops::Range;
 
 mod label;
 mod lost_resend;
@@ -201,8 +202,18 @@ impl Sender {
         }
     }
 
+    /// The units that a resend repeats.
+    pub fn repeated(&mut self, sent: &Sent) -> Range<usize> {
+        self.board.touch(sent.left.max(self.una), sent.right)
+    }
+
     fn question(&mut self, sent: &Sent) -> Option<Question> {
-        let range = self.board.touch(sent.left.max(self.una), sent.right);
+        let units = self.repeated(sent);
+        self.question_of(sent, units)
+    }
+
+    /// What the rules ask about a resend of `range`.
+    fn question_of(&self, sent: &Sent, range: Range<usize>) -> Option<Question> {
         // what had arrived of it comes along, and is not what it was sent for
         let sacked = |n: &usize| self.board.units.get(*n).is_some_and(|unit| unit.sacked_ns != 0);
         let n = range
@@ -266,9 +277,9 @@ impl Sender {
         count
     }
 
-    /// Labels a resend, moves the episode on and gives out its events.
-    pub fn on_resend(&mut self, sent: &Sent, sink: &mut dyn Sink) -> Reason {
-        let asked = self.question(sent);
+    /// Labels a resend of those units, moves the episode on and gives out its events.
+    pub fn on_resend(&mut self, sent: &Sent, units: Range<usize>, sink: &mut dyn Sink) -> Reason {
+        let asked = self.question_of(sent, units);
         if self.one_way {
             return self.on_resend_one_way(sent, asked, sink);
         }

@@ -210,15 +210,15 @@ impl Sender {
         self.board.units.len() == 1 && self.vantage == Vantage::Sender && only().is_some_and(Unit::is_resent)
     }
 
-    /// Data below `nxt` again. Returns the label and the earlier transmission it repeats.
+    /// Data below `nxt` again. Returns the label.
     pub fn send_again(&mut self, sent: &Sent, sink: &mut dyn Sink) -> Reason {
         self.tick(sent.time_ns);
         let count = segments(sent.right - sent.left, self.smss);
-        let reason = self.on_resend(sent, sink);
+        let units = self.repeated(sent);
+        let reason = self.on_resend(sent, units.clone(), sink);
         let now = self.moment(sent.time_ns);
         self.fates.answers.on_resend(sent, &now);
         let transmission = self.transmission(sent, reason, self.flight());
-        let units = self.board.touch(sent.left.max(self.una), sent.right);
         let many = self.board.resendable(units.len());
         for n in units.take(many) {
             if let Some((old, next)) = self.board.resend(n, transmission) {
