@@ -199,15 +199,16 @@ impl Sender {
     }
 
     /// At the sender: one segment is outstanding, and has been sent more than once.
-    #[inline]
+    #[inline(always)]
     pub fn has_repeated_the_last(&self) -> bool {
-        let only = || {
-            self.board
-                .units
-                .front()
-                .filter(|u| u.left == self.una && u.right() == self.nxt)
-        };
-        self.board.units.len() == 1 && self.vantage == Vantage::Sender && only().is_some_and(Unit::is_resent)
+        self.board.units.len() == 1 && self.repeats_the_first()
+    }
+
+    #[inline(never)]
+    fn repeats_the_first(&self) -> bool {
+        let first = self.board.units.front();
+        let only = first.filter(|u| u.left == self.una && u.right() == self.nxt);
+        self.vantage == Vantage::Sender && only.is_some_and(Unit::is_resent)
     }
 
     /// Data below `nxt` again. Returns the label.
