@@ -22,16 +22,15 @@ impl Sender {
             let last = self.last_sack.take();
             return last.is_none_or(|last| last.1 == 1 && is_dsack(&last.0[..1], ack.ack));
         }
-        let blocks = (ack.sack, ack.sack_len);
-        let last = self.last_sack.get_or_insert_with(|| Box::new(([(0, 0); 4], 0)));
+        let (blocks, count) = &mut **self.last_sack.get_or_insert_with(|| Box::new(([(0, 0); 4], 0)));
         // most often the first block differs
-        let same = if last.0[0] == blocks.0[0] {
-            **last == blocks
+        let same = if blocks[0] == ack.sack[0] {
+            *count == ack.sack_len && *blocks == ack.sack
         } else {
-            let last = &last.0[..usize::from(last.1)];
-            last.len() > 1 && is_dsack(last, ack.ack) && blocks.0.starts_with(&last[1..])
+            let last = &blocks[..usize::from(*count)];
+            last.len() > 1 && is_dsack(last, ack.ack) && ack.sack.starts_with(&last[1..])
         };
-        **last = blocks;
+        (*blocks, *count) = (ack.sack, ack.sack_len);
         same
     }
 
