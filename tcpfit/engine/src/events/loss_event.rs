@@ -86,41 +86,55 @@ impl LossEvents {
                 event.right = event.right.max(loss.right);
                 event.timeout |= loss.by_timeout;
             }
-            _ => {
-                self.close(sink);
+            open => {
                 self.count += 1;
-                self.open = Some(Box::new(Open {
+                let next = Open {
                     first: *loss,
                     end_ns: loss.time_ns + (loss.rtt_s * 1e9) as i64,
                     last_ns: loss.time_ns,
                     right: loss.right,
                     segments: loss.segments,
                     timeout: loss.by_timeout,
-                }));
+                };
+                match open {
+                    // the next takes its place
+                    Some(event) => {
+                        sink.event(event.row(self.flow));
+                        **event = next;
+                    }
+                    None => *open = Some(Box::new(next)),
+                }
             }
         }
     }
 
     pub fn close(&mut self, sink: &mut dyn Sink) {
-        let Some(event) = self.open.take() else { return };
-        sink.event(EventRow {
-            flow: self.flow,
-            time_ns: event.first.time_ns,
+        if let Some(event) = self.open.take() {
+            sink.event(event.row(self.flow));
+        }
+    }
+}
+
+impl Open {
+    fn row(&self, flow: u32) -> EventRow {
+        EventRow {
+            flow,
+            time_ns: self.first.time_ns,
             kind: Kind::LossEvent,
             reason: Reason::OneRtt,
-            left: offset(event.first.left),
-            right: offset(event.right),
-            frame: event.first.frame.into(),
-            cause_frame: event.first.cause_frame.into(),
-            segments: event.segments,
-            flight: event.first.flight,
+            left: offset(self.first.left),
+            right: offset(self.right),
+            frame: self.first.frame.into(),
+            cause_frame: self.first.cause_frame.into(),
+            segments: self.segments,
+            flight: self.first.flight,
             phase: Phase::Open,
-            confidence: event.first.confidence,
-            value: ((event.last_ns - event.first.time_ns) as f64 / 1e9).into(),
+            confidence: self.first.confidence,
+            value: ((self.last_ns - self.first.time_ns) as f64 / 1e9).into(),
             // without ACKs not every timer shows
-            timeout_follows: (!event.first.flight.is_nan()).then_some(event.timeout),
-            order: event.first.order.into(),
+            timeout_follows: (!self.first.flight.is_nan()).then_some(self.timeout),
+            order: self.first.order.into(),
             ..EventRow::NONE
-        });
+        }
     }
 }
