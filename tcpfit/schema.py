@@ -393,6 +393,7 @@ SEGMENTS = (
     Column("window_scale", pl.UInt8(), "bits", "window scale option; null if absent"),
     Column("sack_permitted", BOOL, "", "SACK-permitted option"),
     Column("mptcp", BOOL, "", "an option of Multipath TCP (RFC 8684)"),
+    Column("ce_bytes", U32, "bytes", "payload that came marked, modulo 2^24 (AccECN option, RFC 9768, 3.2.3); null if absent"),
     Column("tsval", U32, "", "TSval; null if absent"),
     Column("tsecr", U32, "", "TSecr; null if absent"),
     Column("options_incomplete", BOOL, "", "options cut by the snapshot length or malformed: some may be unknown"),

@@ -41,6 +41,7 @@ class Segment(NamedTuple):
     window_scale: int | None
     sack_permitted: bool
     mptcp: bool
+    ce_bytes: int | None
     tsval: int | None
     tsecr: int | None
     options_incomplete: bool

@@ -110,6 +110,7 @@ class Decoder:
             window_scale=None,
             sack_permitted=False,
             mptcp=False,
+            ce_bytes=None,
             options_incomplete=False,
             sack=[],
         )
@@ -211,6 +212,7 @@ def _tcp(packet: Packet, datagram: Datagram, around: int, direction: int) -> Seg
         options.window_scale,
         options.sack_permitted,
         options.mptcp,
+        options.ce_bytes,
         options.tsval,
         options.tsecr,
         options.incomplete,
@@ -226,6 +228,7 @@ class Options:
     window_scale: int | None = None
     sack_permitted: bool = False
     mptcp: bool = False
+    ce_bytes: int | None = None
     tsval: int | None = None
     tsecr: int | None = None
     sack: list[int] = field(default_factory=list)
@@ -259,6 +262,8 @@ def tcp_options(area: bytes, length: int) -> Options:
                 options.sack = list(struct.unpack_from(f">{2 * blocks}I", value))
             case 30, _:
                 options.mptcp = True
+            case 172 | 174, 6 | 9:
+                options.ce_bytes = u32(value, 2) & 0xFF_FFFF
             case 8, 8:
                 options.tsval, options.tsecr = struct.unpack(">II", value)
         at = end

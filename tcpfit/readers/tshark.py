@@ -268,6 +268,7 @@ def segment(row: dict[str, str], time: int) -> Segment:
         options.window_scale,
         options.sack_permitted,
         options.mptcp,
+        options.ce_bytes,
         options.tsval,
         options.tsecr,
         options.incomplete,

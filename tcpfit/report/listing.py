@@ -273,6 +273,8 @@ def _options(row: dict[str, Any]) -> str:
         parts.append("SACK permitted")
     if row["mptcp"] and row["mss"] is not None:
         parts.append("MPTCP")
+    if row["ce_bytes"] is not None:
+        parts.append(f"CE {row['ce_bytes']} bytes")
     return ", ".join(parts)
 
 

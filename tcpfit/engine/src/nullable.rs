@@ -73,6 +73,8 @@ impl<N: Number + PartialEq> PartialEq for Nullable<N> {
     }
 }
 
+impl<N: Number + Eq> Eq for Nullable<N> {}
+
 impl<N: Number + fmt::Debug> fmt::Debug for Nullable<N> {
     fn fmt(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
         self.get().fmt(formatter)

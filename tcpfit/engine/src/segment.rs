@@ -1,5 +1,7 @@
 //! A decoded TCP segment: all that later stages know of a packet. Payload bytes never come this far.
 
+use crate::nullable::Nullable;
+
 /// An IPv4 address is kept in its IPv4-mapped form (`::ffff:a.b.c.d`), so one key type serves both.
 pub type Address = [u8; 16];
 
@@ -49,12 +51,14 @@ pub struct Options {
     pub sack_len: u8,
     /// Window scale shift as sent (RFC 7323, 2.3: values above 14 are used as 14 by the reader of this field).
     pub window_scale: Option<u8>,
+    /// Payload bytes that came marked, as the receiver counts them modulo 2^24 (RFC 9768, 3.2.3: ECEB).
+    pub ce_bytes: Nullable<u32>,
 }
 
 impl PartialEq for Options {
     fn eq(&self, other: &Self) -> bool {
         let flags = |of: &Self| (of.sack_permitted, of.mptcp, of.incomplete);
-        let fields = |of: &Self| (of.timestamps, flags(of), of.mss, of.window_scale);
+        let fields = |of: &Self| (of.timestamps, flags(of), of.mss, of.window_scale, of.ce_bytes);
         fields(self) == fields(other) && self.sack_blocks() == other.sack_blocks()
     }
 }

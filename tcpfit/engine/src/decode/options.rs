@@ -1,4 +1,5 @@
-//! TCP options (RFC 9293, 3.2; RFC 7323; RFC 2018), and that there is one of Multipath TCP (RFC 8684).
+//! TCP options (RFC 9293, 3.2; RFC 7323; RFC 2018), of accurate ECN the bytes that came marked (RFC 9768), and that there is
+//! one of Multipath TCP (RFC 8684).
 
 use super::{be16, be32};
 use crate::segment::Options;
@@ -11,6 +12,8 @@ const SACK_PERMITTED: u8 = 4;
 const SACK: u8 = 5;
 const TIMESTAMPS: u8 = 8;
 const MPTCP: u8 = 30;
+/// RFC 9768, 3.2.3: kinds of the AccECN option, which differ in the order of the counters for ECT(0) and ECT(1).
+const ACCURATE_ECN: [u8; 2] = [172, 174];
 
 /// No operation twice, timestamps, ten bytes (RFC 7323, appendix A).
 const TIMESTAMPS_ALONE: u32 = 0x0101_080a;
@@ -116,6 +119,8 @@ fn any(captured: &[u8], area: usize, options: &mut Options) {
             (TIMESTAMPS, 8) => options.timestamps = Some((be32(value, 0), be32(value, 4))),
             (SACK, _) => sack(options, value),
             (MPTCP, _) => options.mptcp = true,
+            // three counters of three bytes, of which the last may be left out: that of CE is the second
+            (kind, 6 | 9) if ACCURATE_ECN.contains(&kind) => options.ce_bytes = (be32(value, 2) & 0xff_ffff).into(),
             _ => {}
         }
     }
@@ -160,6 +165,10 @@ pub(super) mod tests {
         ],
         &[
             1, 1, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 1, 1, 5, 10, 7, 7, 7, 1, 7, 7, 7, 2, 30, 8, 32, 1, 7, 7, 7, 7,
+        ],
+        // accurate ECN, all three counters
+        &[
+            1, 1, 8, 10, 7, 7, 7, 7, 9, 9, 9, 9, 172, 11, 0, 0, 1, 0, 7, 8, 0, 0, 1, 1,
         ],
     ];
 

@@ -315,6 +315,17 @@ fn tcp_options() {
 }
 
 #[test]
+fn of_accurate_ecn_the_marked_bytes_stand_second() {
+    let ce_bytes = |option: &[u8]| options_of(option).ce_bytes.get();
+    // RFC 9768, 3.2.3: the last counters may be left out
+    assert_eq!(Some(0x01_0203), ce_bytes(&[172, 11, 9, 9, 9, 1, 2, 3, 8, 8, 8, 1]));
+    assert_eq!(Some(0x01_0203), ce_bytes(&[174, 11, 9, 9, 9, 1, 2, 3, 8, 8, 8, 1]));
+    assert_eq!(Some(0xff_ffff), ce_bytes(&[172, 8, 9, 9, 9, 255, 255, 255]));
+    assert_eq!(None, ce_bytes(&[174, 5, 9, 9, 9, 1, 1, 1]));
+    assert_eq!(None, ce_bytes(&[172, 10, 9, 9, 9, 1, 2, 3, 8, 8, 1, 1]));
+}
+
+#[test]
 fn malformed_options_end_the_options() {
     for malformed in [
         [2, 0, 5, 0xb4],

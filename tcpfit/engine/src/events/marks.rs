@@ -13,10 +13,12 @@
 //!
 //! Classic (RFC 3168, 6.1.3): the receiver sets ECE on every ACK from a mark until a segment with CWR comes, so ACKs
 //! with ECE do not count marks. Accurate (RFC 9768, 3.2.2): AE, CWR and ECE are a counter of marked packets modulo 8
-//! that starts from 5; there is no CWR. Which of the two it is, SYN and SYN-ACK say (RFC 9768, tables 2 and 3).
+//! that starts from 5; there is no CWR. Which of the two it is, SYN and SYN-ACK say (RFC 9768, tables 2 and 3). An option may
+//! count the marked bytes as well (3.2.3): they tell how often the counter went round between two ACKs that were seen.
 //!
 //! What a capture cannot show: marks behind the capture point, except through echoes; without SYN and SYN-ACK, what the
-//! flags of an ACK mean; eight marks or more between two ACKs that were seen; how many segments stand behind an ECE.
+//! flags of an ACK mean; without the option, eight marks or more between two ACKs that were seen; how many segments stand
+//! behind an ECE.
 
 use crate::flow::rare::{Blank, Rare};
 use crate::flow::sequence::offset;
@@ -32,6 +34,9 @@ const CWR: u8 = 2;
 const COUNTER: u8 = 7;
 /// RFC 9768, 3.2.1: first value of the counter.
 const FIRST: u8 = 5;
+/// The option's counters, modulo 2^24 (RFC 9768, 3.2.3), and half of that: what seems more has gone back.
+const BYTES: u32 = 0xff_ffff;
+const MOST_BYTES: u32 = 1 << 23;
 /// Until a CWR must have come: from the receiver the echo's way and the CWR's are one, and the sender may have to wait.
 const ANSWER_ROUND_TRIPS: f64 = 2.0;
 
@@ -57,6 +62,7 @@ pub fn feedback(syn: u8, syn_ack: u8) -> Feedback {
 pub struct State {
     pub una: u64,
     pub nxt: u64,
+    pub smss: u32,
     pub flight: f64,
     pub phase: Phase,
     pub rtt_s: f64,
@@ -71,6 +77,8 @@ pub struct Echo {
     pub frame: u64,
     pub ack: u64,
     pub ace: u8,
+    /// Marked bytes, as the option counts them.
+    pub ce_bytes: Option<u32>,
     /// It is no older than the ACKs before, nor the one of the SYN-ACK, whose flags are no count (RFC 9768, 3.2.2.1).
     pub progress: bool,
 }
@@ -101,6 +109,9 @@ pub struct Seen {
     /// Away from the sender: what is echoed before is of `echoed`.
     echoed_end_ns: i64,
     counter: u8,
+    /// What the option said last, and what the counter had by then.
+    ce_bytes: u32,
+    told_marks: u64,
     /// First marked segment since the last event of the echoes.
     marked_frame: Option<u64>,
     /// Echo that no CWR has answered.
@@ -131,6 +142,8 @@ impl Seen {
             recover: 0,
             echoed_end_ns: i64::MIN,
             counter: FIRST,
+            ce_bytes: 0,
+            told_marks: 0,
             marked_frame: None,
             unanswered: None,
             ce_segments: 0,
@@ -205,16 +218,19 @@ impl Marks {
                 (Reason::Ece, 0)
             }
             Some(Feedback::Accurate) if echo.progress => {
-                let marks = echo.ace.wrapping_sub(self.seen.counter) & COUNTER;
-                if marks == 0 && self.seen.counter == echo.ace {
-                    return;
-                }
-                self.seen.counter = echo.ace;
-                self.seen.ace_marks += u64::from(marks);
+                let bytes = self.seen.more_bytes(echo);
+                let marks = self.seen.told_by(echo, bytes, state.smss);
                 if marks == 0 {
-                    return;
+                    return; // that bytes came marked is told with the packets they came in
                 }
-                (Reason::Ace, u32::from(marks))
+                let seen = &mut *self.seen;
+                seen.counter = echo.ace;
+                seen.ace_marks += u64::from(marks);
+                if let Some(bytes) = bytes {
+                    seen.ce_bytes = seen.ce_bytes.wrapping_add(bytes) & BYTES;
+                    seen.told_marks = seen.ace_marks;
+                }
+                (Reason::Ace, marks)
             }
             _ => return,
         };
@@ -278,6 +294,25 @@ impl Marks {
 }
 
 impl Seen {
+    /// Bytes that came marked since the option was seen last.
+    fn more_bytes(&self, echo: &Echo) -> Option<u32> {
+        let bytes = echo.ce_bytes.map(|bytes| bytes.wrapping_sub(self.ce_bytes) & BYTES);
+        bytes.filter(|&bytes| bytes < MOST_BYTES)
+    }
+
+    /// Marked packets that the ACK tells of: as the counter says, and eight more for each time that it went round unseen, as
+    /// the bytes say.
+    fn told_by(&self, echo: &Echo, bytes: Option<u32>, smss: u32) -> u32 {
+        let counted = u32::from(echo.ace.wrapping_sub(self.counter) & COUNTER);
+        let Some(bytes) = bytes else {
+            return counted;
+        };
+        let known = self.ace_marks - self.told_marks + u64::from(counted);
+        let round = u32::from(COUNTER) + 1;
+        let unseen = u64::from(bytes / smss.max(1)).saturating_sub(known) as u32;
+        counted + (unseen + round / 2) / round * round
+    }
+
     fn row(&self, reason: Reason, time_ns: i64, frame: u64, (left, right): (u64, u64), state: State) -> EventRow {
         EventRow {
             flow: self.flow,

@@ -308,6 +308,7 @@ impl Sender {
         State {
             una: self.una,
             nxt: self.nxt,
+            smss: self.smss,
             flight: self.flight(),
             phase: self.phase,
             rtt_s: self.rtt.srtt_s,

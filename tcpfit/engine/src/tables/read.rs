@@ -33,6 +33,7 @@ pub fn read_segments(batch: &RecordBatch, mut take: impl FnMut(&Segment)) -> Res
     let window_scale = numbers::<UInt8Type>(batch, "window_scale")?;
     let sack_permitted = booleans(batch, "sack_permitted")?;
     let mptcp = booleans(batch, "mptcp")?;
+    let ce_bytes = numbers::<UInt32Type>(batch, "ce_bytes")?;
     let tsval = numbers::<UInt32Type>(batch, "tsval")?;
     let tsecr = numbers::<UInt32Type>(batch, "tsecr")?;
     let sack = column(batch, "sack")?;
@@ -44,6 +45,7 @@ pub fn read_segments(batch: &RecordBatch, mut take: impl FnMut(&Segment)) -> Res
             window_scale: optional(window_scale, row),
             sack_permitted: sack_permitted.is_valid(row) && sack_permitted.value(row),
             mptcp: mptcp.is_valid(row) && mptcp.value(row),
+            ce_bytes: optional(ce_bytes, row).into(),
             timestamps: optional(tsval, row).zip(optional(tsecr, row)),
             incomplete: incomplete.is_valid(row) && incomplete.value(row),
             ..Options::default()

@@ -258,6 +258,7 @@ table!(Segment, SegmentColumns, |row| {
     window_scale: u8 = row.options.window_scale,
     sack_permitted: bool = row.options.sack_permitted,
     mptcp: bool = row.options.mptcp,
+    ce_bytes: u32 = row.options.ce_bytes,
     tsval: u32 = row.options.timestamps.map(|(tsval, _)| tsval),
     tsecr: u32 = row.options.timestamps.map(|(_, tsecr)| tsecr),
     options_incomplete: bool = row.options.incomplete,

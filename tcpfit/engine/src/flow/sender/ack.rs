@@ -8,6 +8,7 @@ use crate::events::marks::{Echo, State};
 use crate::flow::ack_delay::Told;
 use crate::flow::scoreboard::Unit;
 use crate::flow::sequence::before;
+use crate::nullable::Nullable;
 use crate::rows::{Phase, Sink, Vantage};
 
 /// Segments below the advertised window at which it was not what held the sender.
@@ -36,6 +37,8 @@ pub struct Ack {
     pub sack_len: u8,
     /// AE, CWR and ECE.
     pub ace: u8,
+    /// As in the segment's options.
+    pub ce_bytes: Nullable<u32>,
     /// How it is known when it reached the sender, if that took a way.
     pub told: Option<Told>,
 }
@@ -53,6 +56,7 @@ impl Ack {
         sack: [(0, 0); 4],
         sack_len: 0,
         ace: 0,
+        ce_bytes: Nullable::NONE,
         told: None,
     };
 
@@ -63,6 +67,7 @@ impl Ack {
             frame: self.frame,
             ack: self.ack,
             ace: self.ace,
+            ce_bytes: self.ce_bytes.get(),
             progress,
         }
     }
