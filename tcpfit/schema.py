@@ -75,6 +75,7 @@ REASONS = {
     "seen-twice": "both copies arrived at the vantage point",
     "ack-jump": "the covering ACK shows that later data had arrived before",
     "acks-lost": "the receiver's IP identification skips an ACK for each earlier copy (RFC 5681, 4.2)",
+    "answered": "after the resend's ACK another one answered a copy (RFC 5681, 4.2)",
     "ip-id": "the IP identification shows the sending order (usable sequence)",
     "tsval": "the TCP timestamp shows the sending order (RFC 7323)",
     "timing": "it came too early to be an answer to a duplicate ACK",

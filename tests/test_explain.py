@@ -283,6 +283,15 @@ def test_lost_acks_are_told_by_the_identifications_of_those_around_them(tmp_path
     assert f"IP identifications: 56, of the ACK before, frame {before}, 53" in text
 
 
+def test_a_late_original_is_told_by_the_duplicate_ack_that_answers_it(tmp_path):
+    scenario = Reader().read((ROOT / "tests/scenarios/late-original-after-its-resend.trace").read_text())
+    path = tmp_path / "late.pcap"
+    path.write_bytes(captures.pcap(scenario.packets))
+    text = one_line(text_of(explain(package.analyze(path, segments=True), scenario.frames["again"])))
+    answer = scenario.frames["answer"]
+    assert f"frame {answer}, 159 ms later: the duplicate ACK that answers the original" in text
+
+
 def test_a_timer_behind_a_path_that_stood_still_is_told_by_timestamps(tmp_path):
     scenario = Reader().read((ROOT / "tests/scenarios/receiver-path-stood-still.trace").read_text())
     path = tmp_path / "still.pcap"

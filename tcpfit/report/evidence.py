@@ -198,6 +198,10 @@ class Evidence:
             return "the ACK that shows that it came, and late"
         if event["reason"] == "dsack":
             return "the ACK that reports it"
+        if event["reason"] == "answered":
+            cause = self._row(event["cause_frame"])
+            if cause is not None and self._duplicates(cause):
+                return "the duplicate ACK that answers the original"
         return CAUSES[event["kind"]]
 
     def _decision(self, event: dict[str, Any]) -> list[dict[str, Any]]:

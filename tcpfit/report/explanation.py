@@ -285,6 +285,16 @@ RULES = {
             ("packets of other connections of the receiver", "a capture at the receiver, or DSACK"),
         ),
     ),
+    "answered": Rule(
+        "Without SACK: after the resend had filled the hole, a duplicate ACK came while nothing was held above "
+        "another. It answers a copy of what the receiver had: the original came late. Such ACKs come after resends in "
+        "this flow, and not at other times.",
+        "RFC 5681, 4.2",
+        (
+            ("a loss (resent), and a copy made by the path", "duplicate ACKs where nothing was sent again before"),
+            ("another resend of the same recovery", "DSACK, or a capture at the receiver"),
+        ),
+    ),
     "ip-id": Rule(
         "The IP identification is older than that of packets that came before it: it was sent first and overtaken.",
         "RFC 4737, 3; RFC 6864",

@@ -105,6 +105,7 @@ vocabulary! {
         SeenTwice = "seen-twice",
         AckJump = "ack-jump",
         AcksLost = "acks-lost",
+        Answered = "answered",
         IpId = "ip-id",
         Tsval = "tsval",
         Timing = "timing",

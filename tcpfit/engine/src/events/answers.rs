@@ -2,6 +2,8 @@
 //! already (RFC 5681, 4.2); both look the same. Here is who is known to be answered: copies that were needless, and
 //! those that the path makes. What is left over at the end of a stretch of resends says how many of these were needless.
 
+use crate::events::fate::late_ns;
+use crate::events::lone_answers::LoneAnswers;
 use crate::flow::sender::Sent;
 use std::collections::VecDeque;
 
@@ -41,6 +43,7 @@ pub struct Answers {
     duplicates: u64,
     /// Data that came twice and were sent once.
     path_copies: u32,
+    pub lone: LoneAnswers,
     /// Number of the stretch of resends that is under way, or of the next.
     stretch: u32,
     under_way: bool,
@@ -78,6 +81,14 @@ impl Moment {
     };
 }
 
+impl Moment {
+    /// Share of the time since the end of a stretch in which originals of its resends may come late and still be known.
+    fn share_after(&self, end: &Self) -> f64 {
+        let since_ns = (self.time_ns - end.time_ns).max(1);
+        (late_ns(end.srtt_s) / since_ns as f64).min(1.0)
+    }
+}
+
 /// A stretch of resends that is over.
 pub struct Stretch {
     pub number: u32,
@@ -102,6 +113,7 @@ impl Answers {
             since: Moment::NONE,
             duplicates: 0,
             path_copies: 0,
+            lone: LoneAnswers::new(),
             stretch: 1,
             under_way: false,
             calm: 0,
@@ -116,7 +128,18 @@ impl Answers {
     }
 
     pub fn path_makes_copies(&self) -> bool {
-        self.path_copies >= PATH_COPIES
+        self.all_path_copies() >= PATH_COPIES
+    }
+
+    fn all_path_copies(&self) -> u32 {
+        self.path_copies.saturating_add(self.lone.copies())
+    }
+
+    /// A duplicate ACK came while nothing was sent again, `after` a stretch, perhaps of an original that was `overtaken`. True
+    /// if it is an original's, as far as all of them show.
+    pub fn are_late(&mut self, after: bool, overtaken: bool, now: &Moment) -> bool {
+        let sent = now.order.saturating_sub(self.since.order);
+        self.lone.are_late(after, overtaken, sent, now.share_after(&self.since))
     }
 
     /// A needless copy is to be answered, not before `time_ns`; `order` is its transmission if it belongs to the stretch
@@ -174,7 +197,9 @@ impl Answers {
     pub fn on_resend(&mut self, sent: &Sent, now: &Moment) {
         if !std::mem::replace(&mut self.under_way, true) {
             let since = std::mem::replace(&mut self.since, *now);
-            self.calm += now.order.saturating_sub(since.order);
+            let sent = now.order.saturating_sub(since.order);
+            self.calm += sent;
+            self.lone.on_sent(sent, now.share_after(&since));
             self.undisturbed.0 += now.acks - since.acks;
             self.undisturbed.1 += now.bytes - since.bytes;
             self.duplicates = 0;
@@ -219,7 +244,7 @@ impl Answers {
         if !self.path_makes_copies() {
             return 0;
         }
-        let share = COPIES_UNSEEN * f64::from(self.path_copies) / self.calm.max(1) as f64;
+        let share = COPIES_UNSEEN * f64::from(self.all_path_copies()) / self.calm.max(1) as f64;
         let likely = share.min(1.0) * sent as f64;
         (likely + 2.0 * likely.sqrt()).ceil() as i64
     }

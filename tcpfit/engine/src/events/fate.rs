@@ -27,6 +27,7 @@ mod verdict;
 mod waiting;
 
 use pieces::{Parts, Pieces};
+pub(crate) use waiting::late_ns;
 use waiting::{Queue, Waiting};
 
 /// Transmissions remembered that were settled in pieces, or sent after their ACK: evidence of one comes close together.

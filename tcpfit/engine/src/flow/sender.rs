@@ -139,8 +139,8 @@ pub struct Duplicates {
     held_to: u64,
     pub held_ns: i64,
     /// Without SACK: of the unexplained ones, those that nothing sent again can have brought. Each stands as the highest
-    /// byte sent by then.
-    lone: VecDeque<u64>,
+    /// byte sent by then, and as its frame.
+    lone: VecDeque<(u64, u64)>,
     /// ACKs in a row since then that covered a segment each.
     steps: u32,
     /// Without SACK: segments that Linux takes for received above the left edge `reno_una`, one for each duplicate ACK.

@@ -89,7 +89,43 @@ impl Fates {
             }
         }
         self.unproven += unproven;
+        if left > stretch.path_copies && self.answers.lone.may_be_late() {
+            // three of them ask for another resend, of which there is a stretch of its own
+            self.came_late(left - stretch.path_copies, stretch.number, None, smss);
+        }
+        let units = self.waiting.iter_mut_from(first).filter(mine);
+        let needed = units.filter(|w| seems_needed(w)).map(|w| size(w)).sum();
+        self.answers.lone.on_stretch(needed);
         self.lose_needless(&stretch, first, smss);
+    }
+
+    /// A duplicate ACK came while nothing was sent again, and no data held above a hole explain it: it answers what the
+    /// path copied, or an original that came after its resend.
+    pub fn on_lone_answer(&mut self, frame: u64, now: &Moment) {
+        let after = self.waiting.iter_mut().any(|w| seems_needed(w));
+        let overtaken = self.waiting.iter_mut().any(|w| was_overtaken(w));
+        if self.answers.are_late(after, overtaken, now) {
+            self.came_late(1, self.answers.stretch(), Some(frame), now.smss);
+        }
+    }
+
+    /// So many duplicate ACKs answered originals that came after their resends: those of the last stretch before `stretch`,
+    /// the earliest first.
+    fn came_late(&mut self, answers: i64, stretch: u32, frame: Option<u64>, smss: u32) {
+        let any = self.answers.lone.come_after_stretches();
+        let over = |w: &&mut Waiting| w.stretch < stretch && (was_overtaken(w) || any && seems_needed(w));
+        let last = self.waiting.iter_mut().filter(over).map(|w| w.stretch).max();
+        let mut late = 0;
+        for w in self.waiting.iter_mut().filter(over).filter(|w| Some(w.stretch) == last) {
+            if i64::from(late) >= answers {
+                break;
+            }
+            late += segments(w.unit.right - w.unit.left, smss);
+            w.filler = w.filler.map(|filler| filler - 1);
+            w.filler_reason = Reason::Answered;
+            w.ack_frame = frame.or(w.ack_frame);
+        }
+        self.answers.lone.on_late(late);
     }
 
     /// What was lost of the stretch beyond the known losses of its units, which wait from `first` on, were copies that were
@@ -155,4 +191,15 @@ impl Fates {
             ..EventRow::NONE
         });
     }
+}
+
+/// It was sent again, and nothing has shown that the copy before the one that was acknowledged had arrived.
+fn seems_needed(waiting: &Waiting) -> bool {
+    waiting.delivered && waiting.filler.is_some_and(|filler| filler > 0)
+}
+
+/// The same, and duplicate ACKs had asked for it: the timer runs out when nothing comes.
+fn was_overtaken(waiting: &Waiting) -> bool {
+    let asked_for = |filler: usize| filler > 0 && waiting.unit.copies[filler].cause != Reason::Rto;
+    waiting.delivered && waiting.filler.is_some_and(asked_for)
 }

@@ -53,7 +53,7 @@ impl<'a> Verdict<'a> {
             verdict.lose_unreported(filler);
         } else if let Some(filler) = filler {
             verdict.lose_first(filler);
-            let guessed = matches!(filler_reason, Reason::AckJump | Reason::AcksLost);
+            let guessed = matches!(filler_reason, Reason::AckJump | Reason::AcksLost | Reason::Answered);
             verdict.confidence = if guessed { 0.7 } else { 0.9 };
         } else {
             // never acknowledged: all but the last were given up by the sender

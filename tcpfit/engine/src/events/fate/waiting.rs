@@ -5,10 +5,10 @@ use crate::flow::scoreboard::{History, Transmission, KEPT};
 use crate::rows::{Reason, Vantage};
 use std::collections::vec_deque::{IterMut, VecDeque};
 
-/// Round trips to wait at the sender, after the last resend: without SACK for the answers to needless copies, with it for
-/// the DSACK that a late original brings.
+/// Round trips to wait at the sender, after the last resend: for the answers to needless copies, and for the DSACK, or
+/// without SACK the duplicate ACK, that a late original brings.
 const WAIT_ANSWER: f64 = 2.0;
-const WAIT_DSACK: f64 = 8.0;
+const WAIT_LATE: f64 = 8.0;
 /// How long a path holds a packet back at most for it still to be known when it comes.
 const WAIT_LATE_NS: i64 = 1_000_000_000;
 /// Times in seconds and in nanoseconds are the same to within this.
@@ -153,15 +153,19 @@ impl Context {
     /// How long a unit waits.
     #[inline]
     pub(super) fn wait_ns(&self) -> i64 {
-        let round_trips_ns = |count: f64| self.srtt_s * count * 1e9;
-        let late_ns = WAIT_LATE_NS as f64;
-        let wait_ns = match (self.vantage, self.sack) {
-            (Vantage::Sender, false) => round_trips_ns(WAIT_ANSWER),
-            (Vantage::Sender, true) => round_trips_ns(WAIT_DSACK).min(round_trips_ns(WAIT_ANSWER).max(late_ns)),
-            _ => round_trips_ns(4.0).max(late_ns),
+        let wait_ns = match self.vantage {
+            Vantage::Sender => late_ns(self.srtt_s),
+            _ => (self.srtt_s * 4e9).max(WAIT_LATE_NS as f64),
         };
         wait_ns as i64
     }
+}
+
+/// How long after a resend its original may come, at the sender, for it still to be known.
+#[inline]
+pub(crate) fn late_ns(srtt_s: f64) -> f64 {
+    let round_trips_ns = |count: f64| srtt_s * count * 1e9;
+    round_trips_ns(WAIT_LATE).min(round_trips_ns(WAIT_ANSWER).max(WAIT_LATE_NS as f64))
 }
 
 #[cfg(test)]

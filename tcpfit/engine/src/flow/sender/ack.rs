@@ -200,7 +200,7 @@ impl Sender {
         self.duplicates.steps = 0;
         if duplicate && self.fates.answers.under_way().is_none() && self.duplicates.lone.len() < LONE {
             let nxt = self.nxt;
-            self.duplicates.lone.push_back(nxt);
+            self.duplicates.lone.push_back((nxt, ack.frame));
         }
         self.duplicates.held_to = self.nxt;
         self.duplicates.held_ns = ack.time_ns;
@@ -521,11 +521,12 @@ impl Sender {
     /// Without SACK: what is left of duplicate ACKs when data that brought them cannot be held any longer.
     #[inline(never)]
     fn close_unexplained(&mut self, now_ns: i64) {
-        while self.duplicates.lone.front().is_some_and(|&nxt| nxt <= self.una) {
-            // no ACK has jumped over what would have been held: the path made a copy
+        while let Some(&(_, frame)) = self.duplicates.lone.front().filter(|(nxt, _)| *nxt <= self.una) {
+            // no ACK has jumped over what would have been held: some copy was answered
             self.duplicates.lone.pop_front();
             self.unexplained_acks = self.unexplained_acks.saturating_sub(1);
-            self.fates.answers.on_path_copy();
+            let now = self.moment(now_ns);
+            self.fates.on_lone_answer(frame, &now);
         }
         if self.resends_under_way() {
             self.close_stretch(now_ns);
@@ -538,7 +539,7 @@ impl Sender {
     }
 
     /// Without SACK: after a duplicate ACK the left edge moves by a segment each time. Where something is held above a hole it
-    /// jumps when the hole is filled, and few segments make up a hole that one has overtaken; the path made a copy.
+    /// jumps when the hole is filled, and few segments make up a hole that one has overtaken; some copy was answered.
     fn count_steps(&mut self, single: bool) {
         if self.unexplained_acks == 0 {
             return;
@@ -547,9 +548,12 @@ impl Sender {
         if self.duplicates.steps <= STEPS.saturating_mul(self.unexplained_acks) || self.resends_under_way() {
             return;
         }
-        let copies = self.duplicates.lone.len().min(self.unexplained_acks as usize);
-        (0..copies).for_each(|_| self.fates.answers.on_path_copy());
-        self.duplicates.lone.clear();
+        let lone = std::mem::take(&mut self.duplicates.lone);
+        let copies = lone.len().min(self.unexplained_acks as usize);
+        for &(_, frame) in lone.iter().take(copies) {
+            let now = self.moment(self.last_advance_ns);
+            self.fates.on_lone_answer(frame, &now);
+        }
         self.unexplained_acks -= copies as u32;
         if self.unexplained_acks == 0 {
             self.end_unexplained();
