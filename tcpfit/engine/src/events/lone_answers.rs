@@ -10,6 +10,8 @@ const ODDS: f64 = 3.0;
 /// Share of flows with late originals in which an answer comes at another time, after a longer hold; half as many have one
 /// more.
 const LATER: f64 = 0.1;
+/// Answers at other times that leave no doubt.
+const MOST_ELSEWHERE: u32 = 64;
 
 /// Segments that were sent in the time after a stretch, and at other times.
 #[derive(Clone, Copy, Debug)]
@@ -30,8 +32,8 @@ pub struct LoneAnswers {
     /// They come after stretches, as far as the last one showed.
     after_stretches: bool,
     /// Of the last stretch: resends that seem needed, and how many of their originals came late.
-    needed: u32,
-    late: u32,
+    needed: u64,
+    late: u64,
     /// Stretches of which all such originals came late, and others.
     late_stretches: u32,
     other_stretches: u32,
@@ -68,12 +70,12 @@ impl LoneAnswers {
     }
 
     /// So many originals of the last stretch came late.
-    pub fn on_late(&mut self, count: u32) {
+    pub fn on_late(&mut self, count: u64) {
         self.late += count;
     }
 
     /// A stretch is over of which so many resends seem needed.
-    pub fn on_stretch(&mut self, needed: u32) {
+    pub fn on_stretch(&mut self, needed: u64) {
         if self.needed > 0 {
             if self.late >= self.needed {
                 self.late_stretches += 1;
@@ -116,7 +118,7 @@ impl LoneAnswers {
 
     fn come_after(&self, sent: Sendings) -> bool {
         let (after, elsewhere) = (f64::from(self.after), f64::from(self.elsewhere));
-        if 4.0 * elsewhere > after || sent.elsewhere <= 0.0 {
+        if self.elsewhere > MOST_ELSEWHERE || 4.0 * elsewhere > after || sent.elsewhere <= 0.0 {
             return false;
         }
         let share = sent.after / (sent.after + sent.elsewhere);

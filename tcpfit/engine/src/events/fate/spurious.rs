@@ -94,7 +94,7 @@ impl Fates {
             self.came_late(left - stretch.path_copies, stretch.number, None, smss);
         }
         let units = self.waiting.iter_mut_from(first).filter(mine);
-        let needed = units.filter(|w| seems_needed(w)).map(|w| size(w)).sum();
+        let needed = units.filter(|w| seems_needed(w)).map(|w| u64::from(size(w))).sum();
         self.answers.lone.on_stretch(needed);
         self.lose_needless(&stretch, first, smss);
     }
@@ -102,8 +102,8 @@ impl Fates {
     /// A duplicate ACK came while nothing was sent again, and no data held above a hole explain it: it answers what the
     /// path copied, or an original that came after its resend.
     pub fn on_lone_answer(&mut self, frame: u64, now: &Moment) {
-        let after = self.waiting.iter_mut().any(|w| seems_needed(w));
-        let overtaken = self.waiting.iter_mut().any(|w| was_overtaken(w));
+        let after = self.waiting.newest().any(|w| seems_needed(w));
+        let overtaken = self.waiting.newest().any(|w| was_overtaken(w));
         if self.answers.are_late(after, overtaken, now) {
             self.came_late(1, self.answers.stretch(), Some(frame), now.smss);
         }
@@ -114,18 +114,18 @@ impl Fates {
     fn came_late(&mut self, answers: i64, stretch: u32, frame: Option<u64>, smss: u32) {
         let any = self.answers.lone.come_after_stretches();
         let over = |w: &&mut Waiting| w.stretch < stretch && (was_overtaken(w) || any && seems_needed(w));
-        let last = self.waiting.iter_mut().filter(over).map(|w| w.stretch).max();
+        let last = self.waiting.newest().filter(over).map(|w| w.stretch).max();
         let mut late = 0;
-        for w in self.waiting.iter_mut().filter(over).filter(|w| Some(w.stretch) == last) {
-            if i64::from(late) >= answers {
+        for w in self.waiting.newest().filter(over).filter(|w| Some(w.stretch) == last) {
+            if late >= answers {
                 break;
             }
-            late += segments(w.unit.right - w.unit.left, smss);
+            late += i64::from(segments(w.unit.right - w.unit.left, smss));
             w.filler = w.filler.map(|filler| filler - 1);
             w.filler_reason = Reason::Answered;
             w.ack_frame = frame.or(w.ack_frame);
         }
-        self.answers.lone.on_late(late);
+        self.answers.lone.on_late(late as u64);
     }
 
     /// What was lost of the stretch beyond the known losses of its units, which wait from `first` on, were copies that were

@@ -13,6 +13,8 @@ const WAIT_LATE: f64 = 8.0;
 const WAIT_LATE_NS: i64 = 1_000_000_000;
 /// Times in seconds and in nanoseconds are the same to within this.
 const ROUNDING_NS: i64 = 1_000;
+/// Units that one ACK is held against, where it may concern any.
+const NEWEST: usize = 256;
 /// Units that wait at most; beyond, the oldest is settled with what is known.
 const WAITING: usize = 8192;
 
@@ -136,6 +138,11 @@ impl Queue {
 
     pub(super) fn iter_mut(&mut self) -> IterMut<'_, Waiting> {
         self.units.iter_mut()
+    }
+
+    /// Those that were delivered last, as many as one ACK is held against.
+    pub(super) fn newest(&mut self) -> IterMut<'_, Waiting> {
+        self.units.range_mut(self.units.len().saturating_sub(NEWEST)..)
     }
 
     pub(super) fn iter_mut_from(&mut self, place: usize) -> IterMut<'_, Waiting> {
