@@ -287,9 +287,14 @@ def test_a_late_original_is_told_by_the_duplicate_ack_that_answers_it(tmp_path):
     scenario = Reader().read((ROOT / "tests/scenarios/late-original-after-its-resend.trace").read_text())
     path = tmp_path / "late.pcap"
     path.write_bytes(captures.pcap(scenario.packets))
-    text = one_line(text_of(explain(package.analyze(path, segments=True), scenario.frames["again"])))
-    answer = scenario.frames["answer"]
+    analysis = package.analyze(path, segments=True)
+    text = one_line(text_of(explain(analysis, scenario.frames["again"])))
+    answer, late = scenario.frames["answer"], scenario.frames["late"]
     assert f"frame {answer}, 159 ms later: the duplicate ACK that answers the original" in text
+    # it came when that ACK was sent; the first duplicate ACK, 52 ms after it, had asked for it
+    sent, came = (analysis.segments.filter(frame=frame)["time_ns"][0] for frame in (late, answer))
+    late_s = analysis.events.filter(kind="reordering")["value"][0]
+    assert (came - sent) / 1e9 - 0.052 == pytest.approx(late_s, abs=1e-6)
 
 
 def test_a_timer_behind_a_path_that_stood_still_is_told_by_timestamps(tmp_path):

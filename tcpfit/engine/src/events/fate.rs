@@ -41,6 +41,8 @@ pub struct Original {
     /// What shows that it arrived; `None` if it was lost.
     pub arrived: Option<Reason>,
     pub ack_frame: Option<u64>,
+    /// When it was answered, if it came after its resend; else 0.
+    pub answered_ns: i64,
     pub confidence: f64,
 }
 

@@ -13,6 +13,15 @@ const LATER: f64 = 0.1;
 /// Answers at other times that leave no doubt.
 const MOST_ELSEWHERE: u32 = 64;
 
+/// A duplicate ACK that came while nothing was sent again.
+#[derive(Clone, Copy, Debug)]
+pub struct LoneAnswer {
+    pub time_ns: i64,
+    pub frame: u64,
+    /// Highest byte sent by then.
+    pub nxt: u64,
+}
+
 /// Segments that were sent in the time after a stretch, and at other times.
 #[derive(Clone, Copy, Debug)]
 struct Sendings {

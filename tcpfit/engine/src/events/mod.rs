@@ -4,7 +4,7 @@ pub(crate) mod answers;
 pub mod cause;
 pub mod fate;
 mod ledger;
-mod lone_answers;
+pub(crate) mod lone_answers;
 pub mod loss_event;
 pub mod marks;
 pub mod reordering;

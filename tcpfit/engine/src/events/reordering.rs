@@ -315,6 +315,11 @@ impl Sender {
             if let Some(reason) = original.arrived.filter(late) {
                 seen.late.reason = reason;
                 seen.late.cause_frame = original.ack_frame;
+                let later_ns = original.answered_ns - seen.late.time_ns;
+                if later_ns > 0 {
+                    seen.late.time_ns = original.answered_ns;
+                    seen.late.late_s += later_ns as f64 / 1e9;
+                }
                 seen.late.confidence = seen.late.confidence.min(original.confidence);
                 self.reordering.wait(seen);
             }

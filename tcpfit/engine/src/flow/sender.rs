@@ -9,6 +9,7 @@
 
 use crate::events::cause::Episodes;
 use crate::events::fate::Fates;
+use crate::events::lone_answers::LoneAnswer;
 use crate::events::marks::{Marks, State};
 use crate::events::reordering::Reordering;
 use crate::flow::covered::Covered;
@@ -138,9 +139,8 @@ pub struct Duplicates {
     /// Highest byte sent at the last unexplained one: nothing above it was held then.
     held_to: u64,
     pub held_ns: i64,
-    /// Without SACK: of the unexplained ones, those that nothing sent again can have brought. Each stands as the highest
-    /// byte sent by then, and as its frame.
-    lone: VecDeque<(u64, u64)>,
+    /// Without SACK: of the unexplained ones, those that nothing sent again can have brought.
+    lone: VecDeque<LoneAnswer>,
     /// ACKs in a row since then that covered a segment each.
     steps: u32,
     /// Without SACK: segments that Linux takes for received above the left edge `reno_una`, one for each duplicate ACK.

@@ -50,6 +50,7 @@ impl Fates {
             filler_reason: reason,
             ack_frame: Some(ack.frame),
             delivered_ns,
+            answered_ns: 0,
             delivered: true,
             head,
             unanswered: 0,
@@ -96,6 +97,7 @@ impl Fates {
             filler_reason: Reason::Resent,
             ack_frame: Some(frame),
             delivered_ns: lost.time_ns,
+            answered_ns: 0,
             since_ns: lost.time_ns,
             dsacks: 0,
             delivered: true,
@@ -117,6 +119,7 @@ impl Fates {
         let last_ns = unit.last().time_ns;
         self.waiting.push(Waiting {
             delivered_ns: last_ns,
+            answered_ns: 0,
             since_ns: last_ns,
             unit,
             filler: None,

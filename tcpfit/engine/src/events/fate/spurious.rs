@@ -4,6 +4,7 @@ use super::pieces::Needless;
 use super::waiting::Waiting;
 use super::{Fates, PIECES};
 use crate::events::answers::{Moment, Stretch};
+use crate::events::lone_answers::LoneAnswer;
 use crate::flow::rtt::Floor;
 use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission};
 use crate::flow::sender::{Ack, Sent, LOOKED_AT};
@@ -101,17 +102,17 @@ impl Fates {
 
     /// A duplicate ACK came while nothing was sent again, and no data held above a hole explain it: it answers what the
     /// path copied, or an original that came after its resend.
-    pub fn on_lone_answer(&mut self, frame: u64, now: &Moment) {
+    pub fn on_lone_answer(&mut self, answer: &LoneAnswer, now: &Moment) {
         let after = self.waiting.newest().any(|w| seems_needed(w));
         let overtaken = self.waiting.newest().any(|w| was_overtaken(w));
         if self.answers.are_late(after, overtaken, now) {
-            self.came_late(1, self.answers.stretch(), Some(frame), now.smss);
+            self.came_late(1, self.answers.stretch(), Some(answer), now.smss);
         }
     }
 
     /// So many duplicate ACKs answered originals that came after their resends: those of the last stretch before `stretch`,
     /// the earliest first.
-    fn came_late(&mut self, answers: i64, stretch: u32, frame: Option<u64>, smss: u32) {
+    fn came_late(&mut self, answers: i64, stretch: u32, answer: Option<&LoneAnswer>, smss: u32) {
         let any = self.answers.lone.come_after_stretches();
         let over = |w: &&mut Waiting| w.stretch < stretch && (was_overtaken(w) || any && seems_needed(w));
         let last = self.waiting.newest().filter(over).map(|w| w.stretch).max();
@@ -123,7 +124,9 @@ impl Fates {
             late += i64::from(segments(w.unit.right - w.unit.left, smss));
             w.filler = w.filler.map(|filler| filler - 1);
             w.filler_reason = Reason::Answered;
-            w.ack_frame = frame.or(w.ack_frame);
+            if let Some(answer) = answer {
+                (w.ack_frame, w.answered_ns) = (Some(answer.frame), answer.time_ns);
+            }
         }
         self.answers.lone.on_late(late as u64);
     }

@@ -183,6 +183,7 @@ impl Fates {
                 left: unit.left,
                 arrived: original_arrived,
                 ack_frame: waiting.ack_frame,
+                answered_ns: waiting.answered_ns,
                 confidence: verdict.confidence,
             });
         }

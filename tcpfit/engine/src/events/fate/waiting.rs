@@ -27,6 +27,8 @@ pub(super) struct Waiting {
     pub(super) filler_reason: Reason,
     pub(super) ack_frame: Option<u64>,
     pub(super) delivered_ns: i64,
+    /// When the original was answered that came after its resend; 0 if that is not known.
+    pub(super) answered_ns: i64,
     /// When it was last sent, or delivered: what more there is to know of it comes after that.
     pub(super) since_ns: i64,
     pub(super) dsacks: u32,
@@ -199,6 +201,7 @@ mod tests {
             filler_reason: Reason::Resent,
             ack_frame: None,
             delivered_ns: 0,
+            answered_ns: 0,
             since_ns: 0,
             dsacks: 0,
             delivered: true,

@@ -4,6 +4,7 @@ use super::{Sender, LOOKED_AT};
 use crate::events::answers::Moment;
 use crate::events::cause::DUPTHRESH;
 use crate::events::fate::Fates;
+use crate::events::lone_answers::LoneAnswer;
 use crate::events::marks::{Echo, State};
 use crate::flow::ack_delay::Told;
 use crate::flow::scoreboard::Unit;
@@ -199,8 +200,8 @@ impl Sender {
         self.unexplained_acks += 1;
         self.duplicates.steps = 0;
         if duplicate && self.fates.answers.under_way().is_none() && self.duplicates.lone.len() < LONE {
-            let nxt = self.nxt;
-            self.duplicates.lone.push_back((nxt, ack.frame));
+            let (time_ns, frame, nxt) = (ack.time_ns, ack.frame, self.nxt);
+            self.duplicates.lone.push_back(LoneAnswer { time_ns, frame, nxt });
         }
         self.duplicates.held_to = self.nxt;
         self.duplicates.held_ns = ack.time_ns;
@@ -521,12 +522,12 @@ impl Sender {
     /// Without SACK: what is left of duplicate ACKs when data that brought them cannot be held any longer.
     #[inline(never)]
     fn close_unexplained(&mut self, now_ns: i64) {
-        while let Some(&(_, frame)) = self.duplicates.lone.front().filter(|(nxt, _)| *nxt <= self.una) {
+        while let Some(&answer) = self.duplicates.lone.front().filter(|answer| answer.nxt <= self.una) {
             // no ACK has jumped over what would have been held: some copy was answered
             self.duplicates.lone.pop_front();
             self.unexplained_acks = self.unexplained_acks.saturating_sub(1);
             let now = self.moment(now_ns);
-            self.fates.on_lone_answer(frame, &now);
+            self.fates.on_lone_answer(&answer, &now);
         }
         if self.resends_under_way() {
             self.close_stretch(now_ns);
@@ -550,9 +551,9 @@ impl Sender {
         }
         let lone = std::mem::take(&mut self.duplicates.lone);
         let copies = lone.len().min(self.unexplained_acks as usize);
-        for &(_, frame) in lone.iter().take(copies) {
+        for answer in lone.iter().take(copies) {
             let now = self.moment(self.last_advance_ns);
-            self.fates.on_lone_answer(frame, &now);
+            self.fates.on_lone_answer(answer, &now);
         }
         self.unexplained_acks -= copies as u32;
         if self.unexplained_acks == 0 {
