@@ -67,7 +67,7 @@ def test_a_capture_without_segments_has_a_head_only(tmp_path):
 
 def test_a_reader_of_packets_hands_out_the_same_pieces():
     row = Segment(*([0] * 2), "10.0.0.1", "10.0.0.2", 1, 2, 0, 0, 16, 100, 0, 60, None, 64, *[0] * 4, *[None] * 2,
-                  False, False, None, None, False, [])  # fmt: skip
+                  False, False, *[None] * 3, False, [])  # fmt: skip
     batch = pl.DataFrame([row], schema=polars_schema("segments"), orient="row")
     tracker = Tracker(segments=True)
     assert tracker.take_piece() is None
