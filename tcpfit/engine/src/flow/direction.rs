@@ -354,18 +354,14 @@ impl Flow {
         if acknowledged > self.sender.una {
             self.last_ns = segment.time_ns;
         }
-        let listens = self.sender.marks.listens(ack.ace);
-        if listens && ack.ce_bytes.get().is_some() {
-            // beside timestamps the counters leave room for a SACK block (RFC 9768, 3.2.3)
-            self.sender.few_blocks |= self.sender.timestamps;
-        }
         if self.sender.vantage == Vantage::Sender {
             self.sender.on_ack(&ack, sink);
             self.on_window(acknowledged, segment, sink);
             return;
         }
-        if listens {
+        if self.sender.marks.listens(ack.ace) {
             // the receiver's ACKs come in its order: the echo is read where it passes
+            self.sender.note_room(&ack);
             let state = self.sender.state();
             let progress = ack.ack > self.newest_ack || ack.sack_len > 0;
             self.sender.marks.on_ack(&ack.echo(progress), state, sink);

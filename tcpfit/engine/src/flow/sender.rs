@@ -512,4 +512,19 @@ mod tests {
             assert_eq!(tolerance_ns(vantage, 0.1), 10_000_000);
         }
     }
+
+    #[test]
+    fn counters_of_marks_leave_little_room_for_sack_blocks() {
+        let few_blocks = |timestamps: bool, ce_bytes: Option<u32>| {
+            let mut sender = Sender::new(0, 0, 1448, Vantage::Sender);
+            sender.timestamps = timestamps;
+            sender.note_room(&Ack {
+                ce_bytes: ce_bytes.into(),
+                ..Ack::NONE
+            });
+            sender.few_blocks
+        };
+        assert!(few_blocks(true, Some(0)));
+        assert!(!few_blocks(false, Some(0)) && !few_blocks(true, None));
+    }
 }

@@ -127,6 +127,7 @@ impl Sender {
             self.on_sack(ack);
         }
         if self.vantage == Vantage::Sender && self.marks.listens(ack.ace) {
+            self.note_room(ack);
             let state = State {
                 flight: flight_before,
                 ..self.state()
@@ -179,6 +180,11 @@ impl Sender {
             self.last_ack_ns = ack.time_ns;
         }
         self.window_field = field;
+    }
+
+    /// Beside timestamps the counters of accurate ECN leave room for a SACK block in an ACK (RFC 9768, 3.2.3).
+    pub fn note_room(&mut self, ack: &Ack) {
+        self.few_blocks |= self.timestamps && ack.ce_bytes.get().is_some();
     }
 
     /// Without SACK: an ACK that moves nothing came because of data above a hole, unless it answers a copy.
