@@ -79,9 +79,7 @@ impl Moment {
         acks: 0,
         bytes: 0,
     };
-}
 
-impl Moment {
     /// Share of the time since the end of a stretch in which originals of its resends may come late and still be known.
     fn share_after(&self, end: &Self) -> f64 {
         let since_ns = (self.time_ns - end.time_ns).max(1);

@@ -203,6 +203,6 @@ fn seems_needed(waiting: &Waiting) -> bool {
 
 /// The same, and duplicate ACKs had asked for it: the timer runs out when nothing comes.
 fn was_overtaken(waiting: &Waiting) -> bool {
-    let asked_for = |filler: usize| filler > 0 && waiting.unit.copies[filler].cause != Reason::Rto;
-    waiting.delivered && waiting.filler.is_some_and(asked_for)
+    let asked_for = |filler: usize| waiting.unit.copies[filler].cause != Reason::Rto;
+    seems_needed(waiting) && waiting.filler.is_some_and(asked_for)
 }
