@@ -16,8 +16,10 @@ const COPIES_UNSEEN: f64 = 5.0;
 const DUE: usize = 256;
 /// Segments acknowledged while nothing was sent again, from which on it shows that each has an ACK of its own.
 const ONE_BY_ONE: u64 = 20;
-/// Segments an ACK, of a receiver that acknowledges each at once over a path that loses few ACKs.
+/// Segments an ACK, of a receiver that acknowledges each at once over a path that loses few ACKs, and of one that waits for
+/// the second (RFC 5681, 4.2), where nothing joins segments on their way up to it.
 const SEGMENTS_AN_ACK: f64 = 1.02;
+const SEGMENTS_A_DELAYED_ACK: f64 = 2.02;
 
 /// A needless copy still to be answered.
 #[derive(Clone, Copy, Debug)]
@@ -26,6 +28,15 @@ struct Due {
     time_ns: i64,
     /// Its transmission, if it belongs to the stretch under way.
     order: Option<u64>,
+}
+
+/// Whether an ACK was sent at once since a segment filled the hole below what it covers beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Filling {
+    No,
+    /// Or two segments came, one after the other.
+    Perhaps,
+    Hole,
 }
 
 #[derive(Clone, Debug)]
@@ -41,6 +52,19 @@ pub struct Answers {
     since: Moment,
     /// Duplicate ACKs during the stretch under way.
     duplicates: u64,
+    /// Segments that ACKs of it may have answered together with others, and when the first of these ACKs came: nothing has
+    /// shown that the receiver held anything by then.
+    together: u64,
+    together_ns: i64,
+    /// How the ACK that comes now was sent.
+    filling: Filling,
+    /// The last one moved the left edge by one segment that was sent once.
+    of_one: bool,
+    /// The receiver's packets of the stretch are numbered; of no stretch so far was one missing.
+    numbered: bool,
+    all_heard: bool,
+    /// ACKs that moved the left edge, and bytes, when the last one came.
+    counted: (u64, u64),
     /// Data that came twice and were sent once.
     path_copies: u32,
     pub lone: LoneAnswers,
@@ -94,8 +118,8 @@ pub struct Stretch {
     pub answered: u32,
     /// Those that were not when they should have been.
     pub unanswered: Vec<u64>,
-    /// Where the receiver answers each segment: how many of the transmissions outstanding at its beginning, or made since,
-    /// had no answer.
+    /// Of the transmissions outstanding at its beginning, or made since, how many had no answer: all of them where the
+    /// receiver answers each segment, else as many as must have been.
     pub lost: Option<i64>,
     /// How many copies the path made of its transmissions at most, mostly.
     pub path_copies: i64,
@@ -110,6 +134,13 @@ impl Answers {
             undisturbed: (0, 0),
             since: Moment::NONE,
             duplicates: 0,
+            together: 0,
+            together_ns: 0,
+            filling: Filling::No,
+            of_one: false,
+            numbered: true,
+            all_heard: true,
+            counted: (0, 0),
             path_copies: 0,
             lone: LoneAnswers::new(),
             stretch: 1,
@@ -153,6 +184,10 @@ impl Answers {
     /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip).
     pub fn take(&mut self, now_ns: i64, srtt_s: f64) -> bool {
         self.duplicates += 1;
+        if std::mem::take(&mut self.of_one) {
+            // the segment may have waited for its ACK, until one came above a hole
+            self.add_together(now_ns, 1);
+        }
         let due = self.take_due(now_ns, srtt_s);
         self.answered += u32::from(due.is_some_and(|due| due.order.is_some()));
         due.is_some()
@@ -200,7 +235,9 @@ impl Answers {
             self.lone.on_sent(sent, now.share_after(&since));
             self.undisturbed.0 += now.acks - since.acks;
             self.undisturbed.1 += now.bytes - since.bytes;
-            self.duplicates = 0;
+            (self.duplicates, self.numbered) = (0, true);
+            self.counted = (now.acks, now.bytes);
+            (self.together, self.filling, self.of_one) = (0, Filling::No, false);
         }
         self.last_resend_ns = sent.time_ns;
         self.resent_to = self.resent_to.max(sent.right);
@@ -211,11 +248,73 @@ impl Answers {
         una >= self.resent_to && now_ns > self.last_resend_ns + (quiet_s * 1e9) as i64
     }
 
-    /// Each segment has an ACK of its own, as far as was seen: the receiver does not wait with them, and few are lost.
-    fn are_one_by_one(&self, smss: u32) -> bool {
+    /// A packet of the receiver came during the stretch under way, so many after the one before that did not come; `None` where
+    /// nothing numbers them.
+    pub fn on_numbered(&mut self, skipped: Option<u16>) {
+        self.numbered &= skipped.is_some();
+        self.all_heard &= skipped.unwrap_or(0) == 0;
+    }
+
+    /// What the ACK that comes during the stretch under way fills.
+    pub fn on_filling(&mut self, filling: Filling) {
+        self.filling = filling;
+    }
+
+    /// The receiver has held data since `since_ns`, and so has sent all its ACKs at once (RFC 5681, 4.2).
+    pub fn on_held(&mut self, since_ns: i64) {
+        if since_ns <= self.together_ns {
+            self.together = 0;
+        }
+    }
+
+    /// An ACK came during the stretch under way: so many have moved the left edge, and by how many bytes.
+    pub fn on_counted(&mut self, now_ns: i64, acks: u64, bytes: u64, smss: u32) {
+        let (acks_before, bytes_before) = std::mem::replace(&mut self.counted, (acks, bytes));
+        if acks == acks_before {
+            return;
+        }
+        let segments = (bytes - bytes_before).div_ceil(u64::from(smss.max(1)));
+        let filling = std::mem::replace(&mut self.filling, Filling::No);
+        self.of_one = segments == 1 && filling == Filling::No;
+        let more = segments.saturating_sub(1);
+        self.add_together(
+            now_ns,
+            match filling {
+                Filling::No => more,
+                Filling::Perhaps => more.min(1),
+                Filling::Hole => 0,
+            },
+        );
+    }
+
+    fn add_together(&mut self, now_ns: i64, count: u64) {
+        if self.together == 0 {
+            self.together_ns = now_ns;
+        }
+        self.together += count;
+    }
+
+    /// An ACK stands for so many segments at most while nothing is sent again, as far as was seen.
+    fn have_acks_of(&self, most: f64, smss: u32) -> bool {
         let (acks, bytes) = self.undisturbed;
         let segments = bytes / u64::from(smss.max(1));
-        segments >= ONE_BY_ONE && segments as f64 <= acks as f64 * SEGMENTS_AN_ACK
+        segments >= ONE_BY_ONE && segments as f64 <= acks as f64 * most
+    }
+
+    /// How many of the transmissions of the stretch under way, `sent` in all, `answered` did not answer. What comes above a
+    /// hole, fills it, or has come before is acknowledged at once (RFC 5681, 4.2), other segments by twos: some ACKs may answer
+    /// two.
+    fn lost(&self, sent: i64, answered: i64, smss: u32) -> Option<i64> {
+        if !self.under_way {
+            None
+        } else if self.have_acks_of(SEGMENTS_AN_ACK, smss) {
+            Some(sent - answered)
+        } else if self.numbered && self.all_heard && self.have_acks_of(SEGMENTS_A_DELAYED_ACK, smss) {
+            // so may the first ACK from above the hole that the stretch began with
+            Some(sent - answered - 1 - self.together as i64)
+        } else {
+            None
+        }
     }
 
     /// The stretch under way is over.
@@ -229,7 +328,7 @@ impl Answers {
             number: self.stretch,
             answered: std::mem::take(&mut self.answered),
             unanswered: std::mem::take(&mut self.unanswered),
-            lost: self.are_one_by_one(now.smss).then_some(sent - answered),
+            lost: self.lost(sent, answered, now.smss),
             path_copies: self.likely_copies(made),
         };
         self.stretch += 1;
@@ -313,6 +412,7 @@ mod tests {
                 ..moment(100, acks)
             };
             answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
+            answers.on_numbered(None);
             assert!(!answers.take(110, 20e-9));
             // seven more are sent, of which two are under way; six have answers that move the edge, one has another
             answers
@@ -328,5 +428,80 @@ mod tests {
         // few segments, or several an ACK, show nothing
         assert_eq!(lost(19, 19), None);
         assert_eq!(lost(1000, 1021), None);
+    }
+
+    /// What is lost of a stretch of a receiver that sends an ACK for two segments, of which 20 of 40 moved the edge before: ten
+    /// were outstanding, three of them held, ten more are sent, and `acks` come, each of so many segments.
+    fn lost_of_twos(acks: &[(u64, Filling)], also: impl Fn(&mut Answers)) -> Option<i64> {
+        let mut answers = Answers::new();
+        let begin = Moment {
+            outstanding: 10,
+            held: 3,
+            bytes: 40,
+            ..moment(100, 20)
+        };
+        answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
+        let (mut count, mut bytes) = (20, 40);
+        for (n, &(segments, filling)) in acks.iter().enumerate() {
+            (count, bytes) = (count + 1, bytes + segments);
+            answers.on_filling(filling);
+            answers.on_counted(110 + n as i64, count, bytes, 1);
+        }
+        also(&mut answers);
+        let end = Moment {
+            order: 10,
+            bytes,
+            ..moment(200, count)
+        };
+        answers.close(&end).lost
+    }
+
+    #[test]
+    fn where_two_segments_may_have_one_ack_what_must_have_been_lost_was() {
+        let lost = |acks: &[_], also: fn(&mut Answers)| lost_of_twos(acks, also);
+        // 20 sent, 3 held, one more perhaps answered with data below the hole
+        assert_eq!(lost(&[], |_| ()), Some(20 - 3 - 1));
+        // what filled a hole came alone, other ACKs may be those of two or more
+        assert_eq!(lost(&[(9, Filling::Hole)], |_| ()), Some(16 - 1));
+        assert_eq!(lost(&[(2, Filling::Perhaps)], |_| ()), Some(16 - 2));
+        assert_eq!(lost(&[(2, Filling::No), (7, Filling::No)], |_| ()), Some(16 - 9));
+        // unless something was held, or a segment had waited when one came above a hole
+        assert_eq!(lost(&[(2, Filling::No)], |answers| answers.on_held(110)), Some(16 - 1));
+        assert_eq!(lost(&[(2, Filling::No)], |answers| answers.on_held(111)), Some(16 - 2));
+        let duplicate = |answers: &mut Answers| assert!(!answers.take(120, 20e-9));
+        assert_eq!(lost(&[(1, Filling::Hole)], duplicate), Some(16 - 2));
+        assert_eq!(lost(&[(1, Filling::No)], duplicate), Some(16 - 3));
+    }
+
+    #[test]
+    fn nothing_was_lost_for_sure_where_acks_may_have_been() {
+        let lost = |skipped| lost_of_twos(&[], |answers| answers.on_numbered(skipped));
+        assert_eq!(lost(Some(0)), Some(16));
+        assert_eq!(lost(Some(1)), None);
+        assert_eq!(lost(None), None);
+        // of no stretch that comes after
+        let mut answers = Answers::new();
+        let stretch = |answers: &mut Answers, skipped| {
+            answers.on_resend(
+                &Sent::unseen(0, 1, 0),
+                &Moment {
+                    bytes: 40,
+                    ..moment(100, 20)
+                },
+            );
+            answers.on_numbered(skipped);
+            answers
+                .close(&Moment {
+                    bytes: 40,
+                    ..moment(200, 20)
+                })
+                .lost
+        };
+        assert_eq!(stretch(&mut answers, None), None);
+        assert_eq!(stretch(&mut answers, Some(0)), Some(-1));
+        assert_eq!(stretch(&mut answers, Some(1)), None);
+        assert_eq!(stretch(&mut answers, Some(0)), None);
+        // nor without a stretch
+        assert_eq!(answers.close(&moment(300, 20)).lost, None);
     }
 }

@@ -101,23 +101,21 @@ impl End {
         }
     }
 
-    /// Packets of the end that were sent since its last one and before this one, where its identifications count the packets of
-    /// the connection.
+    /// Packets of the end that were sent since its last one and before this one; `None` unless its identifications count the
+    /// packets of the connection.
     #[cold]
-    fn skipped_before(&self, segment: &Segment) -> u16 {
+    fn skipped_before(&self, segment: &Segment) -> Option<u16> {
         if self.shared {
-            return 0;
+            return None;
         }
         if let Some(flow) = &self.direction {
-            return flow.arrivals.skipped_before(segment.ip_id).unwrap_or(0);
+            return flow.arrivals.skipped_before(segment.ip_id);
         }
         let ([Some(earlier), Some(last)], Some(id)) = (self.early_ids, segment.ip_id) else {
-            return 0;
+            return None;
         };
         let counts = (1..=FEW_IDS).contains(&last.wrapping_sub(earlier));
-        Some(id.wrapping_sub(last).wrapping_sub(1))
-            .filter(|&n| counts && n < FEW_IDS)
-            .unwrap_or(0)
+        Some(id.wrapping_sub(last).wrapping_sub(1)).filter(|&n| counts && n < FEW_IDS)
     }
 }
 
@@ -594,7 +592,10 @@ impl Connection {
         };
         if let (Some(unwrap), Some(flow)) = (&end.unwrap, &mut end.direction) {
             if flow.sender.has_repeated_the_last() && end.fin.is_none() {
-                flow.sender.fates.acks_lost = other.skipped_before(segment);
+                flow.sender.fates.acks_lost = other.skipped_before(segment).unwrap_or(0);
+            }
+            if !flow.sender.sack {
+                flow.sender.count_skipped(|| other.skipped_before(segment));
             }
             flow.on_ack(unwrap, segment, scale, sink);
         } else if segment.window == 0 || end.early_windows.is_some() {

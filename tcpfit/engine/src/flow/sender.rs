@@ -431,8 +431,8 @@ impl Sender {
             reordering.forget_unexplained();
         }
         let now = self.moment(self.last_ack_ns);
-        if let Some(fates) = self.fates.changed() {
-            fates.close_stretch(if self.sack { 0 } else { old }, &now);
+        if let Some(fates) = self.fates.changed().filter(|_| !self.sack) {
+            fates.close_stretch(old, &now);
         }
         while let Some(unit) = self.board.units.pop_front() {
             if !unit.is_plain() {

@@ -1,7 +1,7 @@
 //! What ACKs tell the sender: the left edge, round trips, what has left the board.
 
 use super::{Sender, LOOKED_AT};
-use crate::events::answers::Moment;
+use crate::events::answers::{Filling, Moment};
 use crate::events::cause::DUPTHRESH;
 use crate::events::fate::Fates;
 use crate::events::lone_answers::LoneAnswer;
@@ -406,6 +406,9 @@ impl Sender {
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
         let mut below = self.board.below(ack.ack);
+        if !self.sack && taken.head && self.resends_under_way() {
+            self.note_held(below, ack.time_ns);
+        }
         self.outstanding += self.board.take_more();
         let single = below == 1
             && self
@@ -505,6 +508,30 @@ impl Sender {
         }
     }
 
+    /// Without SACK: what an ACK at `now_ns`, which covers so many units, shows of what the receiver held before.
+    #[inline(never)]
+    fn note_held(&mut self, units: usize, now_ns: i64) {
+        let (board, least_ns) = (&self.board, self.rtt.floor().ns());
+        let Some((first, last)) = board.units.get(0).zip(board.units.get(units - 1)) else {
+            return;
+        };
+        // its first transmission came: no other can have been answered
+        let by_the_first = |unit: &Unit| board.resends(unit).iter().all(|t| t.time_ns + least_ns > now_ns);
+        let had_come = by_the_first(last) && last.order < board.last(first).order;
+        let (first, held_ns) = (
+            first.is_resent(),
+            (units > 2 && had_come).then_some(last.time_ns + least_ns),
+        );
+        let answers = &mut self.fates.answers;
+        if first {
+            let single = units == 1 || had_come;
+            answers.on_filling(if single { Filling::Hole } else { Filling::Perhaps });
+        }
+        if let Some(held_ns) = held_ns {
+            answers.on_held(held_ns);
+        }
+    }
+
     /// Without SACK, in a recovery: the head that an ACK covers was never sent again.
     #[inline(never)]
     fn on_late_original(&mut self, unit: &Unit, ack: &Ack) {
@@ -536,6 +563,8 @@ impl Sender {
             self.fates.on_lone_answer(&answer, &now);
         }
         if self.resends_under_way() {
+            let (acks, bytes) = (self.totals.acks, self.totals.acked_bytes);
+            self.fates.answers.on_counted(now_ns, acks, bytes, self.smss);
             self.close_stretch(now_ns);
         } else if self.una >= self.duplicates.held_to {
             self.unexplained_acks = 0;
@@ -587,7 +616,16 @@ impl Sender {
         }
     }
 
-    fn resends_under_way(&self) -> bool {
+    /// Without SACK: a packet of the receiver comes, which sent as many before that did not come as `skipped` tells.
+    #[inline(never)]
+    pub fn count_skipped(&mut self, skipped: impl Fn() -> Option<u16>) {
+        if self.resends_under_way() {
+            self.fates.answers.on_numbered(skipped());
+        }
+    }
+
+    /// Without SACK: a stretch of resends is under way.
+    pub(super) fn resends_under_way(&self) -> bool {
         let under_way = |fates: &Fates| fates.answers.under_way().is_some();
         self.fates.get().is_some_and(under_way)
     }
