@@ -68,6 +68,7 @@ REASONS = {
     "ip-id-gap": "the sender's IP identification skips a number that never arrived",
     "never-arrived": "a hole at the vantage point that was never filled",
     "unanswered": "a needless copy that no ACK answered, where the receiver answers each such copy (RFC 5681, 4.2) and its ACKs were seen to come",
+    "not-resent": "outstanding at the end of the capture, and not among what the receiver had of the data sent after it (RFC 6675, 4: IsLost)",
     "dsack": "the receiver reported the duplicate (RFC 2883)",
     "discarded": "the receiver answered the late original, which its older timestamp made it drop (RFC 7323, 5.3), or did not take what came with the SYN (RFC 7413, 4.2.2)",
     "eifel": "the covering ACK echoes the original's timestamp (RFC 3522)",

@@ -214,6 +214,16 @@ RULES = {
             ("arrived, and another copy sent with it was lost", "a capture at the receiver"),
         ),
     ),
+    "not-resent": Rule(
+        "The capture ends before the sender came to it, but data sent after it had arrived: SACK blocks cover three "
+        "segments above it or, without SACK, fewer duplicate ACKs came than segments were outstanding above the hole. "
+        "Duplicate ACKs do not say which segments are missing; the lowest are named.",
+        "RFC 6675, 4; RFC 5681, 4.2",
+        (
+            ("late, and not lost", "a longer capture, or one at the receiver"),
+            ("another segment of the same window was lost", "a capture at the receiver"),
+        ),
+    ),
     "dsack": Rule(
         "The receiver reported with a SACK block below its ACK, or inside another block, that the bytes came a second "
         "time: the earlier copy had arrived.",

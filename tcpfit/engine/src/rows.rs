@@ -98,6 +98,7 @@ vocabulary! {
         IpIdGap = "ip-id-gap",
         NeverArrived = "never-arrived",
         Unanswered = "unanswered",
+        NotResent = "not-resent",
         Dsack = "dsack",
         Discarded = "discarded",
         Eifel = "eifel",

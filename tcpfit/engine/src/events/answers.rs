@@ -50,8 +50,9 @@ pub struct Answers {
     undisturbed: (u64, u64),
     /// The last stretch began then or, if it is over, ended.
     since: Moment,
-    /// Duplicate ACKs during the stretch under way.
+    /// Duplicate ACKs during the stretch under way, and of these, those that its first resend can have brought.
     duplicates: u64,
+    late_duplicates: u64,
     /// Segments that ACKs of it may have answered together with others, and when the first of these ACKs came: nothing has
     /// shown that the receiver held anything by then.
     together: u64,
@@ -134,6 +135,7 @@ impl Answers {
             undisturbed: (0, 0),
             since: Moment::NONE,
             duplicates: 0,
+            late_duplicates: 0,
             together: 0,
             together_ns: 0,
             filling: Filling::No,
@@ -184,6 +186,7 @@ impl Answers {
     /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip).
     pub fn take(&mut self, now_ns: i64, srtt_s: f64) -> bool {
         self.duplicates += 1;
+        self.late_duplicates += u64::from(now_ns > self.since.time_ns + (srtt_s * 5e8) as i64);
         if std::mem::take(&mut self.of_one) {
             // the segment may have waited for its ACK, until one came above a hole
             self.add_together(now_ns, 1);
@@ -235,7 +238,7 @@ impl Answers {
             self.lone.on_sent(sent, now.share_after(&since));
             self.undisturbed.0 += now.acks - since.acks;
             self.undisturbed.1 += now.bytes - since.bytes;
-            (self.duplicates, self.numbered) = (0, true);
+            (self.duplicates, self.late_duplicates, self.numbered) = (0, 0, true);
             self.counted = (now.acks, now.bytes);
             (self.together, self.filling, self.of_one) = (0, Filling::No, false);
         }
@@ -253,6 +256,16 @@ impl Answers {
     pub fn on_numbered(&mut self, skipped: Option<u16>) {
         self.numbered &= skipped.is_some();
         self.all_heard &= skipped.unwrap_or(0) == 0;
+    }
+
+    /// No duplicate ACK came that a resend of the stretch under way can have brought (in half a round trip none can).
+    pub fn only_originals_are_answered(&self) -> bool {
+        self.late_duplicates == 0
+    }
+
+    /// None of the receiver's packets was missing during this stretch, nor during any other.
+    pub fn all_are_heard(&self) -> bool {
+        self.numbered && self.all_heard
     }
 
     /// What the ACK that comes during the stretch under way fills.
@@ -309,7 +322,7 @@ impl Answers {
             None
         } else if self.have_acks_of(SEGMENTS_AN_ACK, smss) {
             Some(sent - answered)
-        } else if self.numbered && self.all_heard && self.have_acks_of(SEGMENTS_A_DELAYED_ACK, smss) {
+        } else if self.all_are_heard() && self.have_acks_of(SEGMENTS_A_DELAYED_ACK, smss) {
             // so may the first ACK from above the hole that the stretch began with
             Some(sent - answered - 1 - self.together as i64)
         } else {

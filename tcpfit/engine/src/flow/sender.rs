@@ -23,6 +23,7 @@ use std::collections::VecDeque;
 
 mod ack;
 mod data;
+mod end;
 mod reno;
 mod sack;
 
@@ -426,20 +427,17 @@ impl Sender {
     pub fn finish(&mut self, sink: &mut dyn Sink) {
         self.catch_up();
         self.close_episode(self.last_sent_ns.max(self.last_ack_ns), false, sink);
-        let old = self.unexplained_acks.saturating_sub(self.duplicate_acks);
+        let held = self.duplicate_acks.max(self.may_be_held());
+        let old = self.unexplained_acks.saturating_sub(held);
         if let Some(reordering) = self.reordering.changed() {
             reordering.forget_unexplained();
         }
+        let not_held = self.not_held();
         let now = self.moment(self.last_ack_ns);
         if let Some(fates) = self.fates.changed().filter(|_| !self.sack) {
             fates.close_stretch(old, &now);
         }
-        while let Some(unit) = self.board.units.pop_front() {
-            if !unit.is_plain() {
-                let history = self.board.history(unit);
-                self.fates.on_undelivered(history);
-            }
-        }
+        self.end_board(not_held);
         self.settle(i64::MAX, sink);
         if let Some(fates) = self.fates.changed() {
             fates.finish(self.smss, sink);

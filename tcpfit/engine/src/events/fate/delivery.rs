@@ -1,7 +1,8 @@
 //! The end of a unit on the board, delivered or not: from here on it waits for the rest of the evidence.
 
 use super::waiting::Waiting;
-use super::Fates;
+use super::{Context, Fates};
+use crate::events::loss_event::Loss;
 use crate::flow::rtt::Floor;
 use crate::flow::scoreboard::{segments, History, Transmission, Unit};
 use crate::flow::sender::Ack;
@@ -116,20 +117,53 @@ impl Fates {
 
     /// The flow ended with the unit outstanding, of which there is more to say than that it was sent once.
     pub fn on_undelivered(&mut self, unit: History) {
+        self.end(unit, None, Reason::Resent);
+    }
+
+    /// The same, and the receiver has it, from its first transmission.
+    pub fn on_held(&mut self, unit: History) {
+        self.end(unit, Some(0), Reason::AckJump);
+    }
+
+    fn end(&mut self, unit: History, filler: Option<usize>, filler_reason: Reason) {
         let last_ns = unit.last().time_ns;
         self.waiting.push(Waiting {
             delivered_ns: last_ns,
             answered_ns: 0,
             since_ns: last_ns,
             unit,
-            filler: None,
-            filler_reason: Reason::Resent,
+            filler,
+            filler_reason,
             ack_frame: None,
             dsacks: 0,
             delivered: false,
             head: false,
             unanswered: 0,
             stretch: 0,
+        });
+    }
+
+    /// The flow ended with the unit outstanding, which was sent once and must have been lost.
+    pub fn not_resent(&mut self, unit: &Unit, confidence: f64, context: &Context) {
+        let count = self
+            .pieces
+            .count(unit.order, true, u64::from(unit.length), context.smss);
+        if count == 0 {
+            return;
+        }
+        self.ledger.push(Loss {
+            time_ns: unit.time_ns,
+            order: unit.order,
+            left: unit.left,
+            right: unit.right(),
+            frame: unit.first_seen().then_some(unit.frame),
+            cause_frame: None,
+            segments: count,
+            flight: f64::from(unit.flight),
+            rtt_s: context.srtt_s,
+            reason: Reason::NotResent,
+            confidence,
+            by_timeout: false,
         });
     }
 }
