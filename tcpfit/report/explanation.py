@@ -297,9 +297,9 @@ RULES = {
         ),
     ),
     "answered": Rule(
-        "Without SACK: after the resend had filled the hole, a duplicate ACK came while nothing was held above "
-        "another. It answers a copy of what the receiver had: the original came late. Such ACKs come after resends in "
-        "this flow, and not at other times.",
+        "After the resend had filled the hole an ACK came that says nothing new: without SACK a duplicate ACK while "
+        "nothing was held above another hole, with SACK one of the same blocks. It answers a copy of what the receiver "
+        "had: the original came late. Such ACKs come after resends in this flow, and not at other times.",
         "RFC 5681, 4.2",
         (
             ("a loss (resent), and a copy made by the path", "duplicate ACKs where nothing was sent again before"),

@@ -110,6 +110,31 @@ impl Fates {
         }
     }
 
+    /// With SACK, but neither timestamps nor DSACKs: an ACK at `now_ns` says nothing new, and no copy known to be needless is
+    /// due to be answered. It answers an original that came after its resend, if one can have: the earliest resent that was
+    /// delivered.
+    pub fn on_silent_answer(&mut self, now_ns: i64, frame: u64, least_ns: i64) -> bool {
+        let by_timer = |w: &mut Waiting| matches!(w.unit.last().cause, Reason::Rto | Reason::RtoRecovery);
+        if self.waiting.newest().any(by_timer) {
+            // which goes back over what had come: any of those copies may be the one
+            return false;
+        }
+        let may_be_late = |w: &&mut Waiting| {
+            was_overtaken(w)
+                && w.unit.first().seen()
+                && w.answered_ns == 0
+                && now_ns - w.unit.last().time_ns >= least_ns
+        };
+        let Some(w) = self.waiting.newest().find(may_be_late) else {
+            self.answers.on_path_copy();
+            return false;
+        };
+        w.filler = w.filler.map(|filler| filler - 1);
+        w.filler_reason = Reason::Answered;
+        (w.ack_frame, w.answered_ns) = (Some(frame), now_ns);
+        true
+    }
+
     /// So many duplicate ACKs answered originals that came after their resends: those of the last stretch before `stretch`,
     /// the earliest first.
     fn came_late(&mut self, answers: i64, stretch: u32, answer: Option<&LoneAnswer>, smss: u32) {

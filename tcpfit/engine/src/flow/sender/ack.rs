@@ -234,15 +234,16 @@ impl Sender {
     /// taken before (RFC 7323, 5.3), so an original has come after a later-sent segment had moved the left edge.
     #[inline(never)]
     fn on_discarded(&mut self, ack: &Ack) {
-        let Some(echo) = ack.tsecr.filter(|_| self.timestamps) else {
+        // a receiver that reports no duplicates (RFC 2883 is no must) answers needless copies so, too
+        let (srtt_s, least_ns) = (self.rtt.srtt_s, self.rtt.floor().ns());
+        let silent = self.fates.changed().filter(|fates| !fates.has_seen_dsack());
+        let answered = silent.is_some_and(|fates| {
+            fates.answers.take_silent(ack.time_ns, srtt_s)
+                || !self.timestamps && fates.on_silent_answer(ack.time_ns, ack.frame, least_ns)
+        });
+        let Some(echo) = ack.tsecr.filter(|_| self.timestamps && !answered) else {
             return;
         };
-        // a receiver that reports no duplicates (RFC 2883 is no must) answers needless copies so, too
-        let answers =
-            |fates: &mut Fates| !fates.has_seen_dsack() && fates.answers.take_silent(ack.time_ns, self.rtt.srtt_s);
-        if self.fates.changed().is_some_and(answers) {
-            return;
-        }
         let latest_ns = ack.time_ns - self.rtt.floor().ns();
         let late = |u: &Unit| u.sacked_ns == 0 && !u.is_discarded() && u.first_seen() && before(u.tsval, echo);
         let units = &mut self.board.units;
