@@ -6,7 +6,9 @@ use super::input::Source;
 use super::pipe::{Pipe, HEADROOM};
 use crate::prefetch::prefetch;
 
-/// As cheap as mmap on snapped captures and cheaper on full packets, where half of it costs 6 % more.
+/// As cheap as mmap on snapped captures and cheaper on full packets, where half of it costs 6 % more. Mapped, full packets whose
+/// lengths repeat cost 1.1 of `cat` if the header of the sixth large record ahead is asked for where the sixth before lay, but
+/// 1.7 if they do not repeat; read, 1.2 of it both ways.
 const SIZE: usize = 1 << 20;
 
 /// Bytes of the next record that are asked for ahead: the headers of most.
