@@ -193,6 +193,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         said[trace.stem] = sorted({name for _, name in found(path)} - {"small-mss"})
     expected = {
         "fast-open-lost": ["syn-loss"],
+        "end-after-timeout": ["sack-absent"],
         "end-in-recovery": ["sack-absent"],
         "impatient-timer": ["sack-absent", "spurious-timeouts"],
         "mirror-duplicate": ["duplicated-capture"],

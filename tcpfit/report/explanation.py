@@ -207,7 +207,7 @@ RULES = {
     "unanswered": Rule(
         "The bytes had arrived before, and this copy was not needed. A receiver answers such a copy at once, but there "
         "are fewer ACKs than must have been sent: the copy, or one sent with it, was lost as well. The receiver has "
-        "acknowledged each segment for itself, or two at a time, and its identifications show that no ACK is missing.",
+        "acknowledged each segment for itself, or two at a time and its identifications show that no ACK is missing.",
         "RFC 5681, 4.2",
         (
             ("arrived, and its answer lost on the way back", "a capture at the receiver"),

@@ -186,7 +186,7 @@ impl Answers {
     /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip).
     pub fn take(&mut self, now_ns: i64, srtt_s: f64) -> bool {
         self.duplicates += 1;
-        self.late_duplicates += u64::from(now_ns > self.since.time_ns + (srtt_s * 5e8) as i64);
+        self.late_duplicates += u64::from(now_ns > self.since.time_ns + half_ns(srtt_s));
         if std::mem::take(&mut self.of_one) {
             // the segment may have waited for its ACK, until one came above a hole
             self.add_together(now_ns, 1);
@@ -210,8 +210,7 @@ impl Answers {
 
     /// Takes off what should have been answered before now.
     fn give_up(&mut self, now_ns: i64, srtt_s: f64) {
-        let late_ns = (srtt_s * 5e8) as i64;
-        while let Some(due) = self.due.front().filter(|due| due.time_ns + late_ns < now_ns) {
+        while let Some(due) = self.due.front().filter(|due| due.time_ns + half_ns(srtt_s) < now_ns) {
             if self.unanswered.len() < DUE {
                 self.unanswered.extend(due.order);
             }
@@ -358,6 +357,11 @@ impl Answers {
         let likely = share.min(1.0) * sent as f64;
         (likely + 2.0 * likely.sqrt()).ceil() as i64
     }
+}
+
+/// Half a round trip.
+fn half_ns(srtt_s: f64) -> i64 {
+    (srtt_s * 5e8) as i64
 }
 
 #[cfg(test)]

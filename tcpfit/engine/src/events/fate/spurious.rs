@@ -115,8 +115,8 @@ impl Fates {
     /// delivered.
     pub fn on_silent_answer(&mut self, now_ns: i64, frame: u64, least_ns: i64) -> bool {
         let by_timer = |w: &mut Waiting| matches!(w.unit.last().cause, Reason::Rto | Reason::RtoRecovery);
-        if self.waiting.newest().any(by_timer) {
-            // which goes back over what had come: any of those copies may be the one
+        // a timer goes back over what had come: any of those copies may be the one, and so may the path's
+        if self.waiting.newest().any(by_timer) || self.answers.path_makes_copies() {
             return false;
         }
         let may_be_late = |w: &&mut Waiting| {
@@ -129,9 +129,7 @@ impl Fates {
             self.answers.on_path_copy();
             return false;
         };
-        w.filler = w.filler.map(|filler| filler - 1);
-        w.filler_reason = Reason::Answered;
-        (w.ack_frame, w.answered_ns) = (Some(frame), now_ns);
+        w.came_late(Some((frame, now_ns)));
         true
     }
 
@@ -147,11 +145,7 @@ impl Fates {
                 break;
             }
             late += i64::from(segments(w.unit.right - w.unit.left, smss));
-            w.filler = w.filler.map(|filler| filler - 1);
-            w.filler_reason = Reason::Answered;
-            if let Some(answer) = answer {
-                (w.ack_frame, w.answered_ns) = (Some(answer.frame), answer.time_ns);
-            }
+            w.came_late(answer.map(|answer| (answer.frame, answer.time_ns)));
         }
         self.answers.lone.on_late(late as u64);
     }

@@ -60,6 +60,16 @@ impl Waiting {
         (Some(filler), Reason::Resent)
     }
 
+    /// The transmission before the one that seemed to deliver it had arrived, late; the frame and the time of its answer, if they
+    /// are known.
+    pub(super) fn came_late(&mut self, answer: Option<(u64, i64)>) {
+        self.filler = self.filler.map(|filler| filler.saturating_sub(1));
+        self.filler_reason = Reason::Answered;
+        if let Some((frame, time_ns)) = answer {
+            (self.ack_frame, self.answered_ns) = (Some(frame), time_ns);
+        }
+    }
+
     /// The resend `order` was never made, unless it passed: those behind it move up.
     pub(super) fn forget(&mut self, order: u64) {
         let guessed = |t: &Transmission| t.order == order && !t.seen();

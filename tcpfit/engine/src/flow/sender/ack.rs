@@ -236,11 +236,15 @@ impl Sender {
     fn on_discarded(&mut self, ack: &Ack) {
         // a receiver that reports no duplicates (RFC 2883 is no must) answers needless copies so, too
         let (srtt_s, least_ns) = (self.rtt.srtt_s, self.rtt.floor().ns());
-        let silent = self.fates.changed().filter(|fates| !fates.has_seen_dsack());
-        let answered = silent.is_some_and(|fates| {
-            fates.answers.take_silent(ack.time_ns, srtt_s)
-                || !self.timestamps && fates.on_silent_answer(ack.time_ns, ack.frame, least_ns)
-        });
+        let answered = if self.fates.has_seen_dsack() {
+            false
+        } else if self.timestamps {
+            let due = |fates: &mut Fates| fates.answers.take_silent(ack.time_ns, srtt_s);
+            self.fates.changed().is_some_and(due)
+        } else {
+            let fates = &mut *self.fates;
+            fates.answers.take_silent(ack.time_ns, srtt_s) || fates.on_silent_answer(ack.time_ns, ack.frame, least_ns)
+        };
         let Some(echo) = ack.tsecr.filter(|_| self.timestamps && !answered) else {
             return;
         };
@@ -519,15 +523,14 @@ impl Sender {
         // its first transmission came: no other can have been answered
         let by_the_first = |unit: &Unit| board.resends(unit).iter().all(|t| t.time_ns + least_ns > now_ns);
         let had_come = by_the_first(last) && last.order < board.last(first).order;
-        let (first, held_ns) = (
-            first.is_resent(),
-            (units > 2 && had_come).then_some(last.time_ns + least_ns),
-        );
+        let filling = match (first.is_resent(), units == 1 || had_come) {
+            (false, _) => Filling::No,
+            (true, false) => Filling::Perhaps,
+            (true, true) => Filling::Hole,
+        };
+        let held_ns = (units > 2 && had_come).then_some(last.time_ns + least_ns);
         let answers = &mut self.fates.answers;
-        if first {
-            let single = units == 1 || had_come;
-            answers.on_filling(if single { Filling::Hole } else { Filling::Perhaps });
-        }
+        answers.on_filling(filling);
         if let Some(held_ns) = held_ns {
             answers.on_held(held_ns);
         }
