@@ -42,7 +42,7 @@ impl Sender {
     fn label_open(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         if self.sack && q.sacked_above > 0 {
             let waited_s = || (q.time_ns - self.waited_for_ns(q)) as f64 / 1e9;
-            let rack = timer && !full_timer && waited_s() <= self.longest_rack_s();
+            let rack = timer && !full_timer && waited_s() <= self.longest_rack_s() && !self.is_past_rack(q);
             let enough = q.sacked_above >= DUPTHRESH;
             let told = enough && self.is_just_told(q);
             let expired = timer && !rack && (full_timer || !told) && !(enough && self.way_unknown);
@@ -150,6 +150,14 @@ impl Sender {
         let highest = self.covered.as_ref().and_then(|covered| covered.highest());
         let below = highest.and_then(|left| self.board.units.get(self.board.find(left.saturating_sub(1))));
         below.map_or(q.last.time_ns, |unit| self.board.last(unit).time_ns.max(q.last.time_ns))
+    }
+
+    /// When something was SACKed, the last copy had been under way for longer than RACK waits, which would have sent it again
+    /// with that ACK (RFC 8985, 6.2, step 5): its timer is for what is not as old.
+    fn is_past_rack(&self, q: &Question) -> bool {
+        let due_ns = q.last.time_ns + (self.longest_rack_s() * 1e9) as i64;
+        let mut units = self.board.units.iter().take(LOOKED_AT);
+        self.vantage == Vantage::Sender && !q.clocked && units.any(|unit| unit.sacked_ns > due_ns)
     }
 
     /// ACKs have shown for so long that the last copy was lost that RACK would have sent it again (RFC 8985, 6.2): the host
