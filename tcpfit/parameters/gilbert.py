@@ -13,7 +13,8 @@ runs as tell as much (`intervals.renewal_count`), and its ends go as far as `los
 is the inverse of p_bg.
 **Domain**: at least one loss. A channel with h > 0 (a bad state that spares some) has shorter runs than its bad
 periods: p_bg is then the end of a run, not of the bad state. Offload: the first lost piece of a super-segment counts
-as its first segment. Away from the sender the place of a loss among resends is inferred.
+as its first segment. Away from the sender the place of a loss among resends is inferred. Losses of the reason
+`not-held`, whose place is not known, are left out.
 **Validation**: tests/parameters/test_gilbert.py (hand-computed; coverage on simulated chains; sample-traces against the
 path's own list); docs/parameters.md has the errors on the lab's transfers.
 **Reference**: Gilbert (1960), doi:10.1002/j.1538-7305.1960.tb03959.x; Mood (1940), doi:10.1214/aoms/1177731825 (runs).
@@ -58,8 +59,11 @@ class Runs:
 
 
 def runs(evidence: Evidence) -> Runs:
-    """Counts the runs; losses follow each other where the one is sent next after the other."""
-    losses = evidence.of("loss").frame.sort("flow", "order", "left")
+    """Counts the runs; losses follow each other where the one is sent next after the other. What no duplicate ACK
+    speaks for has no known place: it is left out, of the segments sent as well."""
+    found = evidence.of("loss")
+    placed = np.asarray(found.frame["reason"].cast(pl.String) != "not-held", dtype=np.bool_)
+    losses, others = found.where(placed).frame.sort("flow", "order", "left"), found.where(~placed)
     columns = ("flow", "order", "left", "right", "segments")
     flow, order, left, right, count = (losses[name].cast(pl.Int64).to_numpy() for name in columns)
     number = np.searchsorted(evidence.flow, flow)
@@ -69,10 +73,11 @@ def runs(evidence: Evidence) -> Runs:
     begins[1:] = ~np.where(piece, left[1:] <= right[:-1], next_one)
     flows = len(evidence)
     lost = summed(count.astype(np.float64), number, flows)
-    sent = np.maximum(np.nan_to_num(evidence.column("sent_segments")), lost)
-    found = np.bincount(number, begins, flows).astype(np.float64)
+    elsewhere = summed(others.floats("segments"), others.owner, flows)
+    sent = np.maximum(np.nan_to_num(evidence.column("sent_segments")) - elsewhere, lost)
+    begun = np.bincount(number, begins, flows).astype(np.float64)
     alone = _alone(evidence, number, order, begins, count.astype(np.float64))
-    return Runs(sent, lost, found, np.where((alone > 0) & (alone < found), alone, found))
+    return Runs(sent, lost, begun, np.where((alone > 0) & (alone < begun), alone, begun))
 
 
 def _alone(evidence: Evidence, owner: Ints, order: Ints, begins: np.ndarray, lost: Floats) -> Floats:

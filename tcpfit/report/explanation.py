@@ -215,13 +215,22 @@ RULES = {
         ),
     ),
     "not-resent": Rule(
-        "The capture ends before the sender came to it, but data sent after it had arrived: SACK blocks cover three "
-        "segments above it or, without SACK, fewer duplicate ACKs came than segments were outstanding above the hole. "
-        "Duplicate ACKs do not say which segments are missing; the lowest are named.",
+        "The capture ends before the sender sent it again, if it ever did, but it should have been answered by then: "
+        "SACK blocks show that data sent after it had arrived, or nothing was answered for as long as the timer runs.",
         "RFC 6675, 4; RFC 5681, 4.2",
         (
             ("late, and not lost", "a longer capture, or one at the receiver"),
+            ("arrived, and its answer lost on the way back", "a capture at the receiver"),
+        ),
+    ),
+    "not-held": Rule(
+        "The capture ends before the sender came to it. Fewer duplicate ACKs came than segments were outstanding above "
+        "the hole for long enough to be answered, and no ACK is missing. Duplicate ACKs do not say which segments are "
+        "not held; the lowest are named.",
+        "RFC 5681, 4.2; RFC 6582",
+        (
             ("another segment of the same window was lost", "a capture at the receiver"),
+            ("late, and not lost", "a longer capture, or one at the receiver"),
         ),
     ),
     "dsack": Rule(

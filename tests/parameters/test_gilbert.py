@@ -55,6 +55,13 @@ def test_pieces_of_a_super_segment_share_an_order() -> None:
     assert 1.0 == values(100, *apart)["loss_run"]["value"]
 
 
+def test_a_loss_without_a_place_is_in_no_run() -> None:
+    """Losses 10 and 11 in a run, and two of the last that no duplicate ACK speaks for: of 102 placed, 100 arrived."""
+    unplaced = (loss(n) | {"reason": "not-held"} for n in (12, 13))
+    found = values(104, loss(10), loss(11), *unplaced)
+    assert (2.0, 1 / 100) == (found["loss_run"]["value"], found["p_gb"]["value"])
+
+
 def test_flows_are_kept_apart_and_a_flow_without_loss_has_no_runs() -> None:
     rows = [flow_row(i, sent_segments=100, lost_segments=i, lost_low=i, lost_high=i) for i in (0, 1, 2)]
     table = estimate(*tables(rows, [loss(5, flow=1), loss(6, flow=2), loss(7, flow=2)], []))

@@ -99,6 +99,7 @@ vocabulary! {
         NeverArrived = "never-arrived",
         Unanswered = "unanswered",
         NotResent = "not-resent",
+        NotHeld = "not-held",
         Dsack = "dsack",
         Discarded = "discarded",
         Eifel = "eifel",

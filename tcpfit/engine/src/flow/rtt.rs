@@ -252,6 +252,11 @@ impl Rtt {
         }
     }
 
+    /// Time in which nearly everything is answered that the receiver answers at once: the timer without its floor (RFC 6298, 2.3).
+    pub fn answer_ns(&self) -> i64 {
+        ((self.srtt_s + self.deviation_s) * 1e9) as i64
+    }
+
     /// The timer as RFC 6298 writes it, with its floor of a second (2.4).
     pub fn rfc_rto_s(&self) -> f64 {
         (self.srtt_s + 4.0 * self.rfc_variance_s).max(INITIAL_RTO_S)

@@ -437,6 +437,10 @@ impl Sender {
         if let Some(fates) = self.fates.changed().filter(|_| !self.sack) {
             fates.close_stretch(old, &now);
         }
+        if !self.board.units.is_empty() {
+            // whether the path loses segments is known of what was delivered
+            self.settle(i64::MAX, sink);
+        }
         self.end_board(not_held);
         self.settle(i64::MAX, sink);
         if let Some(fates) = self.fates.changed() {

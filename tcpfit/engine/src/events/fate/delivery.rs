@@ -120,6 +120,11 @@ impl Fates {
         self.end(unit, None, Reason::Resent);
     }
 
+    /// The same, and its last copy should have been answered.
+    pub fn on_unanswered(&mut self, unit: History) {
+        self.end(unit, None, Reason::NotResent);
+    }
+
     /// The same, and the receiver has it, from its first transmission.
     pub fn on_held(&mut self, unit: History) {
         self.end(unit, Some(0), Reason::AckJump);
@@ -144,7 +149,7 @@ impl Fates {
     }
 
     /// The flow ended with the unit outstanding, which was sent once and must have been lost.
-    pub fn not_resent(&mut self, unit: &Unit, confidence: f64, context: &Context) {
+    pub fn not_resent(&mut self, unit: &Unit, (reason, confidence): (Reason, f64), context: &Context) {
         let count = self
             .pieces
             .count(unit.order, true, u64::from(unit.length), context.smss);
@@ -161,7 +166,7 @@ impl Fates {
             segments: count,
             flight: f64::from(unit.flight),
             rtt_s: context.srtt_s,
-            reason: Reason::NotResent,
+            reason,
             confidence,
             by_timeout: false,
         });

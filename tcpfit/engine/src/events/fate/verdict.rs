@@ -56,8 +56,9 @@ impl<'a> Verdict<'a> {
             let guessed = matches!(filler_reason, Reason::AckJump | Reason::AcksLost | Reason::Answered);
             verdict.confidence = if guessed { 0.7 } else { 0.9 };
         } else {
-            // never acknowledged: all but the last were given up by the sender
-            verdict.lose_first(unit.copies.len() - 1);
+            // never acknowledged: all but the last were given up by the sender, which may not have come to it
+            let last = usize::from(filler_reason != Reason::NotResent);
+            verdict.lose_first(unit.copies.len() - last);
             verdict.confidence = GIVEN_UP;
         }
         verdict
@@ -130,6 +131,7 @@ impl<'a> Verdict<'a> {
             rtt_s: context.srtt_s,
             reason: match (t.seen(), k, next) {
                 _ if !self.lost[k] => Reason::Unanswered,
+                (true, _, None) => Reason::NotResent,
                 (true, _, _) => Reason::Resent,
                 (false, 0, Some(_)) => Reason::Hole,
                 (false, 0, None) => Reason::NeverArrived,
