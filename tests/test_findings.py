@@ -197,6 +197,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "end-in-recovery": ["sack-absent"],
         "end-one-duplicate": ["sack-absent"],
         "impatient-timer": ["sack-absent", "spurious-timeouts"],
+        "end-window-closed": ["slow-receiver"],
         "mirror-duplicate": ["duplicated-capture"],
         "needless-copy-lost": ["sack-absent"],
         "needless-copy-lost-delayed-acks": ["sack-absent"],

@@ -230,6 +230,13 @@ impl Sender {
         self.window = window;
     }
 
+    /// Data are outstanding that the receiver has no room for: it answers them with an ACK and does not take them (RFC 9293,
+    /// 3.10.7.4).
+    pub(super) fn may_be_refused(&self) -> bool {
+        self.window
+            .is_some_and(|window| self.una + u64::from(window) < self.nxt)
+    }
+
     /// An ACK that says nothing new answers a segment that the receiver did not take: its timestamp was older than one
     /// taken before (RFC 7323, 5.3), so an original has come after a later-sent segment had moved the left edge.
     #[inline(never)]
@@ -242,8 +249,10 @@ impl Sender {
             let due = |fates: &mut Fates| fates.answers.take_silent(ack.time_ns, srtt_s);
             self.fates.changed().is_some_and(due)
         } else {
+            let refused = self.may_be_refused();
             let fates = &mut *self.fates;
-            fates.answers.take_silent(ack.time_ns, srtt_s) || fates.on_silent_answer(ack.time_ns, ack.frame, least_ns)
+            fates.answers.take_silent(ack.time_ns, srtt_s)
+                || !refused && fates.on_silent_answer(ack.time_ns, ack.frame, least_ns)
         };
         let Some(echo) = ack.tsecr.filter(|_| self.timestamps && !answered) else {
             return;

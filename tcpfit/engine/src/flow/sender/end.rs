@@ -114,7 +114,7 @@ impl Sender {
     /// blocks fit into an ACK it may be none, and what a closed window does not take is not lost.
     fn due(&self) -> Option<Due> {
         let in_order = self.reordering.segments == 0 && !self.few_blocks;
-        if self.vantage != Vantage::Sender || !in_order || self.window == Some(0) {
+        if self.vantage != Vantage::Sender || !in_order || self.may_be_refused() {
             return None;
         }
         let end_ns = self.last_ack_ns.max(self.last_sent_ns);
