@@ -194,10 +194,11 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
     expected = {
         "fast-open-lost": ["syn-loss"],
         "end-after-timeout": ["sack-absent"],
+        "end-go-back-unanswered": ["sack-absent"],
         "end-in-recovery": ["sack-absent"],
         "end-one-duplicate": ["sack-absent"],
-        "impatient-timer": ["sack-absent", "spurious-timeouts"],
         "end-window-closed": ["slow-receiver"],
+        "impatient-timer": ["sack-absent", "spurious-timeouts"],
         "mirror-duplicate": ["duplicated-capture"],
         "needless-copy-lost": ["sack-absent"],
         "needless-copy-lost-delayed-acks": ["sack-absent"],

@@ -157,7 +157,7 @@ impl Sender {
     fn is_past_rack(&self, q: &Question) -> bool {
         let due_ns = q.last.time_ns + (self.longest_rack_s() * 1e9) as i64;
         let mut units = self.board.units.iter().take(LOOKED_AT);
-        self.vantage == Vantage::Sender && !q.clocked && units.any(|unit| unit.sacked_ns > due_ns)
+        units.any(|unit| unit.sacked_ns > due_ns)
     }
 
     /// ACKs have shown for so long that the last copy was lost that RACK would have sent it again (RFC 8985, 6.2): the host

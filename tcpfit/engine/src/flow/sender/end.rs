@@ -154,13 +154,9 @@ impl Sender {
         let answers = &self.fates.get().filter(|fates| fates.answers.all_are_heard())?.answers;
         let latest_ns = self.last_ack_ns.max(self.last_sent_ns) - self.rtt.answer_ns();
         let sent = self.sent_by(latest_ns, 0);
-        // some duplicate ACKs may be for what was sent later, or for copies of what is acknowledged
-        let answered = self.sent_by(self.last_ack_ns - self.rtt.floor().ns(), 0);
-        let held = if answers.only_originals_are_answered() {
-            self.unexplained_acks.saturating_sub(answered.saturating_sub(sent))
-        } else {
-            0
-        };
+        // where copies may have been answered, nothing is surely held
+        let exact = answers.only_originals_are_answered();
+        let held = if exact { self.unexplained_acks } else { 0 };
         // the lowest is what they ask for
         let hole = sent.min(1);
         Some(NotHeld {
