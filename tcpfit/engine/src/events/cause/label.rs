@@ -176,6 +176,14 @@ impl Sender {
         })
     }
 
+    /// Nothing can have been heard yet of the last copy, and no ACK comes just before: only a timer sends it again, which runs
+    /// on from the last ACK that moved the left edge (RFC 6298, 5.3) where a resend does not start it.
+    fn is_too_early(&self, q: &Question) -> bool {
+        let since_ns = q.time_ns - q.last.time_ns;
+        let runs_s = (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(self.episodes.least_timer_s);
+        self.vantage == Vantage::Sender && !q.clocked && since_ns < self.rtt.floor().ns() && q.since_advance_s >= runs_s
+    }
+
     fn label_recovery(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         let resent_before = q.copies > 1 && q.last.order >= self.episodes.order;
         if self.sack {
@@ -185,7 +193,7 @@ impl Sender {
             let ran_out = full_timer || self.is_silent(q) || self.vantage == Vantage::Sender && runs;
             let untold = resent_before && ran_out && self.delivered_order <= q.last.order;
             let told = resent_before && self.delivered_order > q.last.order && self.is_just_told(q);
-            let expired = timer && (full_timer || !told) || untold;
+            let expired = timer && (full_timer || !told) || untold || resent_before && self.is_too_early(q);
             let expired = q.head && (expired || resent_before && runs && self.is_overlooked(q));
             return match (expired, resent_before) {
                 (true, _) => Reason::Rto,
