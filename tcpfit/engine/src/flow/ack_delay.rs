@@ -24,6 +24,8 @@ const EARLIER: usize = 32;
 const WAY_MARGIN_NS: i64 = 5_000_000;
 /// Without timestamps a resend may show a way longer by this share; more can be the timer's doing.
 const GROWTH: f64 = 1.15;
+/// Two ways that differ by one in so many are the same.
+const SAME: i64 = 256;
 /// What was under way so much longer than the segment before it was held by a path that stood still. No timer of a sender
 /// runs out sooner, but in data centres.
 const STALL_NS: i64 = 200_000_000;
@@ -262,6 +264,12 @@ impl AckDelay {
             self.way_ns = took_ns;
             return true;
         }
+        // after as long a way as the last the third has asked for it, a timer runs since an earlier ACK
+        let same = |took_ns: &i64| (took_ns - self.way_ns).abs() <= self.way_ns / SAME;
+        if let Some(took_ns) = third_ns.filter(same) {
+            self.way_ns = took_ns;
+            return false;
+        }
         let took_ns = [Some(partial_ns), third_ns].into_iter().flatten().filter(possible);
         if let Some(took_ns) = took_ns.min_by_key(|took_ns| (took_ns - self.way_ns).abs()) {
             self.way_ns = took_ns;
@@ -428,6 +436,34 @@ mod tests {
         assert_eq!(way_ns(0), 12_000_000);
         assert_eq!(way_ns(32), 12_000_000);
         assert_eq!(way_ns(33), WAY_NS);
+    }
+
+    /// Where the first resend has told the way, and no handshake, half of it is all that is known to be the least.
+    #[test]
+    fn a_resend_after_the_same_way_as_the_last_was_asked_for_whatever_silence_there_was() {
+        let way_ns = |took_ns: i64| {
+            let mut acks = AckDelay::NONE;
+            (acks.way_ns, acks.least_ns) = (10 * WAY_NS, 5 * WAY_NS);
+            (0..4).for_each(|copy| assert!(acks.push(ack(copy, 100), None).is_none()));
+            acks.on_resend(&Answer {
+                time_ns: 3 + took_ns,
+                tsval: None,
+                tsecr: None,
+                left: 100,
+                nxt: 1000,
+                silence_ns: 10 * WAY_NS,
+                ended: false,
+                data: true,
+                newest: true,
+                older: false,
+                asked: false,
+                opens: false,
+            });
+            acks.way_ns
+        };
+        assert_eq!((99_700_000, 100_300_000), (way_ns(99_700_000), way_ns(100_300_000)));
+        // what comes sooner or later may be a timer's
+        assert_eq!((100_000_000, 100_000_000), (way_ns(99_000_000), way_ns(101_000_000)));
     }
 
     #[test]
