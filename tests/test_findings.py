@@ -195,6 +195,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "fast-open-lost": ["syn-loss"],
         "end-after-timeout": ["sack-absent"],
         "end-go-back-unanswered": ["sack-absent"],
+        "end-held-and-resent": ["sack-absent"],
         "end-in-recovery": ["sack-absent"],
         "end-one-duplicate": ["sack-absent"],
         "end-window-closed": ["slow-receiver"],

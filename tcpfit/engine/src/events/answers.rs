@@ -183,10 +183,11 @@ impl Answers {
         self.due.insert(place.map_or(0, |n| n + 1), Due { time_ns, order });
     }
 
-    /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip).
-    pub fn take(&mut self, now_ns: i64, srtt_s: f64) -> bool {
+    /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip). No round trip
+    /// is shorter than `least_ns`.
+    pub fn take(&mut self, now_ns: i64, srtt_s: f64, least_ns: i64) -> bool {
         self.duplicates += 1;
-        self.late_duplicates += u64::from(now_ns > self.since.time_ns + half_ns(srtt_s));
+        self.late_duplicates += u64::from(now_ns >= self.since.time_ns + least_ns);
         if std::mem::take(&mut self.of_one) {
             // the segment may have waited for its ACK, until one came above a hole
             self.add_together(now_ns, 1);
@@ -257,7 +258,7 @@ impl Answers {
         self.all_heard &= skipped.unwrap_or(0) == 0;
     }
 
-    /// No duplicate ACK came that a resend of the stretch under way can have brought (in half a round trip none can).
+    /// No duplicate ACK came that a resend of the stretch under way can have brought.
     pub fn only_originals_are_answered(&self) -> bool {
         self.late_duplicates == 0
     }
@@ -404,15 +405,15 @@ mod tests {
         let mut answers = Answers::new();
         answers.expect(100, Some(1));
         answers.expect(100, None);
-        assert!(!answers.take(99, 20e-9));
-        assert!(answers.take(100, 20e-9));
-        assert!(answers.take(110, 20e-9));
-        assert!(!answers.take(110, 20e-9));
+        assert!(!answers.take(99, 20e-9, 10));
+        assert!(answers.take(100, 20e-9, 10));
+        assert!(answers.take(110, 20e-9, 10));
+        assert!(!answers.take(110, 20e-9, 10));
         // of two one belonged to the stretch
         assert_eq!(answers.close(&moment(200, 0)).answered, 1);
         // what was not answered in half a round trip was lost
         answers.expect(200, Some(2));
-        assert!(!answers.take(211, 20e-9));
+        assert!(!answers.take(211, 20e-9, 10));
         let closed = answers.close(&moment(300, 0));
         assert_eq!((closed.answered, closed.unanswered), (0, vec![2]));
     }
@@ -430,7 +431,7 @@ mod tests {
             };
             answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
             answers.on_numbered(None);
-            assert!(!answers.take(110, 20e-9));
+            assert!(!answers.take(110, 20e-9, 10));
             // seven more are sent, of which two are under way; six have answers that move the edge, one has another
             answers
                 .close(&Moment {
@@ -485,7 +486,7 @@ mod tests {
         // unless something was held, or a segment had waited when one came above a hole
         assert_eq!(lost(&[(2, Filling::No)], |answers| answers.on_held(110)), Some(16 - 1));
         assert_eq!(lost(&[(2, Filling::No)], |answers| answers.on_held(111)), Some(16 - 2));
-        let duplicate = |answers: &mut Answers| assert!(!answers.take(120, 20e-9));
+        let duplicate = |answers: &mut Answers| assert!(!answers.take(120, 20e-9, 10));
         assert_eq!(lost(&[(1, Filling::Hole)], duplicate), Some(16 - 2));
         assert_eq!(lost(&[(1, Filling::No)], duplicate), Some(16 - 3));
     }

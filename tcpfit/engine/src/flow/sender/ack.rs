@@ -196,8 +196,9 @@ impl Sender {
         if doubled || ack.window.is_none() && ack.field != self.window_field {
             return;
         }
+        let (srtt_s, least_ns) = (self.rtt.srtt_s, self.rtt.floor().ns());
         let due = self.fates.changed();
-        if due.is_some_and(|fates| fates.answers.take(ack.time_ns, self.rtt.srtt_s)) {
+        if due.is_some_and(|fates| fates.answers.take(ack.time_ns, srtt_s, least_ns)) {
             return;
         }
         if self.unexplained_acks == 0 && self.phase == Phase::Open {
