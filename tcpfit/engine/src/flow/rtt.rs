@@ -252,9 +252,15 @@ impl Rtt {
         }
     }
 
-    /// Time in which nearly everything is answered that the receiver answers at once: the timer without its floor (RFC 6298, 2.3).
+    /// Time in which nearly everything is answered that the receiver answers at once: the timer without its floor (RFC 6298, 2.3),
+    /// which before the first sample is the timer.
     pub fn answer_ns(&self) -> i64 {
-        ((self.srtt_s + self.deviation_s) * 1e9) as i64
+        let answer_s = if self.srtt_s == 0.0 {
+            INITIAL_RTO_S
+        } else {
+            self.srtt_s + self.deviation_s
+        };
+        (answer_s * 1e9) as i64
     }
 
     /// The timer as RFC 6298 writes it, with its floor of a second (2.4).
@@ -297,6 +303,14 @@ impl Rtt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_is_due_at_once_before_the_first_sample() {
+        let mut rtt = Rtt::default();
+        assert_eq!(rtt.answer_ns(), 1_000_000_000);
+        rtt.sample(0.5, 1, 2);
+        assert_eq!(rtt.answer_ns(), 1_500_000_000);
+    }
 
     #[test]
     fn first_sample_sets_both_estimators() {
