@@ -266,12 +266,9 @@ impl AckDelay {
         }
         // after as long a way as the last the third has asked for it, a timer runs since an earlier ACK
         let same = |took_ns: &i64| (took_ns - self.way_ns).abs() <= self.way_ns / SAME;
-        if let Some(took_ns) = third_ns.filter(same) {
-            self.way_ns = took_ns;
-            return false;
-        }
         let took_ns = [Some(partial_ns), third_ns].into_iter().flatten().filter(possible);
-        if let Some(took_ns) = took_ns.min_by_key(|took_ns| (took_ns - self.way_ns).abs()) {
+        let nearest = || took_ns.min_by_key(|took_ns| (took_ns - self.way_ns).abs());
+        if let Some(took_ns) = third_ns.filter(same).or_else(nearest) {
             self.way_ns = took_ns;
         }
         false
@@ -404,6 +401,24 @@ mod tests {
         }
     }
 
+    /// Data from 100 on that are sent again after such a silence, without timestamps.
+    fn resend(time_ns: i64, silence_ns: i64) -> Answer {
+        Answer {
+            time_ns,
+            tsval: None,
+            tsecr: None,
+            left: 100,
+            nxt: 1000,
+            silence_ns,
+            ended: false,
+            data: true,
+            newest: true,
+            older: false,
+            asked: false,
+            opens: false,
+        }
+    }
+
     /// The way that a resend of `left` shows, which came 12 ms after the third duplicate ACK of it, where `later` higher
     /// edges have had three duplicates since.
     fn way_ns(later: u64) -> i64 {
@@ -414,20 +429,7 @@ mod tests {
                 acks.push(ack(1000 * (4 * edge + copy) as i64, 100 + edge), None);
             }
         }
-        acks.on_resend(&Answer {
-            time_ns: 12_003_000,
-            tsval: None,
-            tsecr: None,
-            left: 100,
-            nxt: 1000,
-            silence_ns: 0,
-            ended: false,
-            data: true,
-            newest: true,
-            older: false,
-            asked: false,
-            opens: false,
-        });
+        acks.on_resend(&resend(12_003_000, 0));
         acks.way_ns
     }
 
@@ -445,20 +447,7 @@ mod tests {
             let mut acks = AckDelay::NONE;
             (acks.way_ns, acks.least_ns) = (10 * WAY_NS, 5 * WAY_NS);
             (0..4).for_each(|copy| assert!(acks.push(ack(copy, 100), None).is_none()));
-            acks.on_resend(&Answer {
-                time_ns: 3 + took_ns,
-                tsval: None,
-                tsecr: None,
-                left: 100,
-                nxt: 1000,
-                silence_ns: 10 * WAY_NS,
-                ended: false,
-                data: true,
-                newest: true,
-                older: false,
-                asked: false,
-                opens: false,
-            });
+            acks.on_resend(&resend(3 + took_ns, 10 * WAY_NS));
             acks.way_ns
         };
         assert_eq!((99_700_000, 100_300_000), (way_ns(99_700_000), way_ns(100_300_000)));

@@ -29,8 +29,7 @@ impl Sender {
         }
         // no ACK let it go, and the timer (always above the round trip: RFC 6298, 2.3) can have run out
         let least_s = self.episodes.least_timer_s;
-        let runs_s = (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(least_s);
-        let timer = !q.clocked && (q.timer_s >= runs_s || self.is_silent(q));
+        let timer = !q.clocked && (q.timer_s >= self.least_run_s() || self.is_silent(q));
         let full_timer = q.timer_s >= (TIMER_SHARE * self.shortest_timer_s()).max(least_s);
         match self.phase {
             Phase::Open => self.label_open(q, timer, full_timer),
@@ -179,9 +178,13 @@ impl Sender {
     /// Nothing can have been heard yet of the last copy, and no ACK comes just before: only a timer sends it again, which runs
     /// on from the last ACK that moved the left edge (RFC 6298, 5.3) where a resend does not start it.
     fn is_too_early(&self, q: &Question) -> bool {
-        let since_ns = q.time_ns - q.last.time_ns;
-        let runs_s = (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(self.episodes.least_timer_s);
-        self.vantage == Vantage::Sender && !q.clocked && since_ns < self.rtt.floor().ns() && q.since_advance_s >= runs_s
+        let unheard = q.time_ns - q.last.time_ns < self.rtt.floor().ns();
+        self.vantage == Vantage::Sender && !q.clocked && unheard && q.since_advance_s >= self.least_run_s()
+    }
+
+    /// A timer runs at least as long.
+    fn least_run_s(&self) -> f64 {
+        (TIMER_ROUND_TRIPS * self.rtt.srtt_s).max(self.episodes.least_timer_s)
     }
 
     fn label_recovery(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {

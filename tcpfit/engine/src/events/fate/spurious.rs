@@ -113,11 +113,11 @@ impl Fates {
     /// With SACK, but neither timestamps nor DSACKs: an ACK at `now_ns` says nothing new, and no copy known to be needless is
     /// due to be answered. It answers an original that came after its resend, if one can have: the earliest resent that was
     /// delivered.
-    pub fn on_silent_answer(&mut self, now_ns: i64, frame: u64, least_ns: i64) -> bool {
+    pub fn on_silent_answer(&mut self, now_ns: i64, frame: u64, least_ns: i64) {
         let by_timer = |w: &mut Waiting| matches!(w.unit.last().cause, Reason::Rto | Reason::RtoRecovery);
         // a timer goes back over what had come: any of those copies may be the one, and so may the path's
         if self.waiting.newest().any(by_timer) || self.answers.path_makes_copies() {
-            return false;
+            return;
         }
         let may_be_late = |w: &&mut Waiting| {
             was_overtaken(w)
@@ -125,12 +125,10 @@ impl Fates {
                 && w.answered_ns == 0
                 && now_ns - w.unit.last().time_ns >= least_ns
         };
-        let Some(w) = self.waiting.newest().find(may_be_late) else {
-            self.answers.on_path_copy();
-            return false;
-        };
-        w.came_late(Some((frame, now_ns)));
-        true
+        match self.waiting.newest().find(may_be_late) {
+            Some(w) => w.came_late(Some((frame, now_ns))),
+            None => self.answers.on_path_copy(),
+        }
     }
 
     /// So many duplicate ACKs answered originals that came after their resends: those of the last stretch before `stretch`,

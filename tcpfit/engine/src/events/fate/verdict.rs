@@ -57,8 +57,8 @@ impl<'a> Verdict<'a> {
             verdict.confidence = if guessed { 0.7 } else { 0.9 };
         } else {
             // never acknowledged: all but the last were given up by the sender, which may not have come to it
-            let last = usize::from(filler_reason != Reason::NotResent);
-            verdict.lose_first(unit.copies.len() - last);
+            let spared = usize::from(filler_reason != Reason::NotResent);
+            verdict.lose_first(unit.copies.len() - spared);
             verdict.confidence = GIVEN_UP;
         }
         verdict

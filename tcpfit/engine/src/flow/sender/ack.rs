@@ -244,17 +244,12 @@ impl Sender {
     fn on_discarded(&mut self, ack: &Ack) {
         // a receiver that reports no duplicates (RFC 2883 is no must) answers needless copies so, too
         let (srtt_s, least_ns) = (self.rtt.srtt_s, self.rtt.floor().ns());
-        let answered = if self.fates.has_seen_dsack() {
-            false
-        } else if self.timestamps {
-            let due = |fates: &mut Fates| fates.answers.take_silent(ack.time_ns, srtt_s);
-            self.fates.changed().is_some_and(due)
-        } else {
-            let refused = self.may_be_refused();
-            let fates = &mut *self.fates;
-            fates.answers.take_silent(ack.time_ns, srtt_s)
-                || !refused && fates.on_silent_answer(ack.time_ns, ack.frame, least_ns)
-        };
+        let unreported = !self.fates.has_seen_dsack();
+        let needless = |fates: &mut Fates| fates.answers.take_silent(ack.time_ns, srtt_s);
+        let answered = unreported && self.fates.changed().is_some_and(needless);
+        if unreported && !answered && !self.timestamps && !self.may_be_refused() {
+            self.fates.on_silent_answer(ack.time_ns, ack.frame, least_ns);
+        }
         let Some(echo) = ack.tsecr.filter(|_| self.timestamps && !answered) else {
             return;
         };

@@ -91,7 +91,7 @@ impl Sender {
             if !unit.is_plain() {
                 let history = self.board.history(unit);
                 match held {
-                    Some(true) if history.copies[0].seen() => self.fates.on_held(history),
+                    Some(true) if history.first().seen() => self.fates.on_held(history),
                     _ if lost => self.fates.on_unanswered(history),
                     _ => self.fates.on_undelivered(history),
                 }
