@@ -1,6 +1,7 @@
 //! What a segment was sent again for, as far as the rules tell: one label for each resend, in each phase.
 
-use super::{Question, DUPTHRESH, SHORTEST_TIMER_S, TIMER_SHARE};
+use super::timer::{SHORTEST_TIMER_S, TIMER_SHARE};
+use super::{Question, DUPTHRESH};
 use crate::flow::sender::{Sender, LOOKED_AT};
 use crate::rows::{Phase, Reason, Vantage};
 

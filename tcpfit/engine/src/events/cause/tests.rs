@@ -1,7 +1,9 @@
 //! Labels and timers where no scenario has what they hang on.
 
 use super::*;
-use crate::rows::{FlowRow, RoundRow};
+use crate::flow::rare::Blank;
+use crate::flow::sender::Ack;
+use crate::rows::{FlowRow, RoundRow, Vantage};
 
 #[derive(Default)]
 struct Events(Vec<EventRow>);
