@@ -26,6 +26,8 @@ mod data;
 mod end;
 mod reno;
 mod sack;
+mod taken;
+mod unexplained;
 
 pub use ack::Ack;
 pub use data::Sent;

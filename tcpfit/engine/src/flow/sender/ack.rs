@@ -1,10 +1,8 @@
 //! What ACKs tell the sender: the left edge, round trips, what has left the board.
 
 use super::{Sender, LOOKED_AT};
-use crate::events::answers::{Filling, Moment};
 use crate::events::cause::DUPTHRESH;
 use crate::events::fate::Fates;
-use crate::events::lone_answers::LoneAnswer;
 use crate::events::marks::{Echo, State};
 use crate::flow::ack_delay::Told;
 use crate::flow::scoreboard::Unit;
@@ -14,12 +12,6 @@ use crate::rows::{Phase, Sink, Vantage};
 
 /// Segments below the advertised window at which it was not what held the sender.
 const WINDOW_ROOM: u64 = 3;
-/// Unexplained duplicate ACKs that are remembered.
-const LONE: usize = 64;
-/// For each duplicate ACK, segments that are acknowledged one by one before it is taken for the answer to a copy.
-const STEPS: u32 = 8;
-/// Round trips after the last resend until answers to needless copies have come.
-const QUIET_ROUND_TRIPS: f64 = 1.5;
 
 /// An acknowledgement as it reached the sender.
 #[derive(Clone, Copy, Debug)]
@@ -72,18 +64,6 @@ impl Ack {
             progress,
         }
     }
-}
-
-/// What an ACK that moved the left edge has covered so far.
-#[derive(Default)]
-struct Taken {
-    /// Nothing yet: the next unit is the head.
-    head: bool,
-    /// Karn: no sample from resent data; the oldest unit never resent is the estimator's.
-    oldest: Option<i64>,
-    resent: bool,
-    /// When the resend was sent whose timestamp the ACK echoes.
-    echoed: Option<i64>,
 }
 
 impl Sender {
@@ -185,33 +165,6 @@ impl Sender {
     /// Beside timestamps the counters of accurate ECN leave room for a SACK block in an ACK (RFC 9768, 3.2.3).
     pub fn note_room(&mut self, ack: &Ack) {
         self.few_blocks |= self.timestamps && ack.ce_bytes.get().is_some();
-    }
-
-    /// Without SACK: an ACK that moves nothing came because of data above a hole, unless it answers a copy.
-    #[inline(never)]
-    fn count_unexplained(&mut self, ack: &Ack, duplicate: bool) {
-        // an answer to a segment may move the window a little; an update alone comes when it has doubled at least (Linux), or
-        // by half the receiver's buffer (RFC 9293, 3.8.6.2.2)
-        let doubled = ack.window != self.window && ack.window >= self.window.map(|w| 2 * w);
-        if doubled || ack.window.is_none() && ack.field != self.window_field {
-            return;
-        }
-        let (srtt_s, least_ns) = (self.rtt.srtt_s, self.rtt.floor().ns());
-        let due = self.fates.changed();
-        if due.is_some_and(|fates| fates.answers.take(ack.time_ns, srtt_s, least_ns)) {
-            return;
-        }
-        if self.unexplained_acks == 0 && self.phase == Phase::Open {
-            self.duplicates.first_ns = ack.time_ns;
-        }
-        self.unexplained_acks += 1;
-        self.duplicates.steps = 0;
-        if duplicate && self.fates.answers.under_way().is_none() && self.duplicates.lone.len() < LONE {
-            let (time_ns, frame, nxt) = (ack.time_ns, ack.frame, self.nxt);
-            self.duplicates.lone.push_back(LoneAnswer { time_ns, frame, nxt });
-        }
-        self.duplicates.held_to = self.nxt;
-        self.duplicates.held_ns = ack.time_ns;
     }
 
     /// The left edge is about to move at a flight of `flight`.
@@ -366,303 +319,10 @@ impl Sender {
         }
     }
 
-    /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
-    /// been heard, nor of anything beyond. When the oldest of them was sent.
-    #[inline]
-    fn take_plain(&mut self, to: u64, heard: u64) -> Option<i64> {
-        let units = self.board.units.first_near();
-        let oldest = units
-            .first()
-            .filter(|u| u.left >= heard && self.unexplained_acks == 0)?;
-        let oldest_ns = oldest.time_ns;
-        let (taken, _) = self.take_run(to, false);
-        (taken > 0).then_some(oldest_ns)
-    }
-
-    /// Takes off the first units up to `to`, as far as they lie side by side, were sent once, and SACK blocks had covered
-    /// them, or had not. How many units and segments.
-    #[inline(always)]
-    fn take_run(&mut self, to: u64, sacked: bool) -> (usize, u32) {
-        let (mut taken, mut count, mut newest) = (0, 0, self.delivered_order);
-        for unit in self.board.units.first_near() {
-            if unit.right() > to || (unit.sacked_ns != 0) != sacked || !unit.is_plain() {
-                break;
-            }
-            taken += 1;
-            count += unit.segments(self.smss);
-            newest = newest.max(unit.order);
-        }
-        self.delivered_order = newest;
-        self.outstanding = self.outstanding.saturating_sub(count);
-        self.board.units.skip_front(taken);
-        (taken, count)
-    }
-
-    /// Takes off all that the ACK covers, after what `take_plain` took. When the unit was sent that a sample of the round
-    /// trip is of; without one, when the resend was sent whose timestamp the ACK echoes.
-    #[inline(never)]
-    fn take_any(
-        &mut self,
-        ack: &Ack,
-        heard: u64,
-        oldest_ns: Option<i64>,
-        sink: &mut dyn Sink,
-    ) -> (Option<i64>, Option<i64>) {
-        let mut taken = Taken {
-            head: oldest_ns.is_none(),
-            oldest: oldest_ns,
-            ..Taken::default()
-        };
-        let mut filler = u64::MAX;
-        let mut held = if self.sack { 0 } else { self.unexplained_acks };
-        let mut below = self.board.below(ack.ack);
-        if !self.sack && taken.head && self.resends_under_way() {
-            self.note_held(below, ack.time_ns);
-        }
-        self.outstanding += self.board.take_more();
-        let single = below == 1
-            && self
-                .board
-                .units
-                .front()
-                .is_some_and(|unit| unit.segments(self.smss) == 1);
-        while below > 0 {
-            if self.sacked > 0 {
-                // a filled hole sets free what SACK blocks had covered above it
-                let (units, count) = self.take_run(ack.ack, true);
-                self.sacked = self.sacked.saturating_sub(count);
-                if units > 0 {
-                    below -= units;
-                    taken.head = false;
-                    continue;
-                }
-            }
-            let Some(unit) = self.board.units.pop_front() else {
-                break;
-            };
-            below -= 1;
-            let head = std::mem::take(&mut taken.head);
-            let count = unit.segments(self.smss);
-            self.outstanding = self.outstanding.saturating_sub(count);
-            // what most are, here too: sent once, and nothing has been heard of them or beyond
-            let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
-            if unheard && unit.is_plain() {
-                self.delivered_order = self.delivered_order.max(unit.order);
-                taken.oldest.get_or_insert(unit.time_ns);
-                continue;
-            }
-            if unit.sacked_ns != 0 {
-                self.sacked = self.sacked.saturating_sub(count);
-            }
-            if unit.sacked_ns == 0 && (unit.left < heard || head && self.unexplained_acks > 0 || unit.is_resent()) {
-                self.on_overtaken(&unit, ack, heard);
-            }
-            if unit.is_plain() {
-                self.delivered_order = self.delivered_order.max(unit.order);
-                if head && !self.sack && self.phase == Phase::Recovery {
-                    self.on_late_original(&unit, ack);
-                }
-                if unit.sacked_ns == 0 {
-                    taken.oldest.get_or_insert(unit.time_ns);
-                }
-            } else {
-                taken.resent |= unit.is_resent();
-                let history = self.board.history(unit);
-                if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
-                    let mut echoed = history.copies.iter().rev().filter(|t| t.seen() && t.tsval == echo);
-                    if let Some(t) = echoed.next() {
-                        taken.echoed = Some(t.time_ns);
-                        // no other copy can have brought the answer: it bounds the path's round trip for what comes next
-                        if head && self.vantage == Vantage::Sender && unit.sacked_ns == 0 && echoed.next().is_none() {
-                            self.rtt.least((ack.time_ns - t.time_ns) as f64 / 1e9);
-                        }
-                    }
-                }
-                let delivered_ns = if unit.sacked_ns != 0 {
-                    unit.sacked_ns
-                } else {
-                    ack.time_ns
-                };
-                let before = if held > 0 && !head { filler } else { u64::MAX };
-                let this = self
-                    .fates
-                    .on_delivered(history, delivered_ns, head, before, ack, self.rtt.floor());
-                if let Some(order) = this.order {
-                    self.delivered_order = self.delivered_order.max(order);
-                    if head {
-                        filler = order;
-                    }
-                }
-                if this.original && self.timestamps && head {
-                    self.on_eifel(ack, sink);
-                }
-            }
-            // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
-            let least_ns = self.rtt.floor().ns();
-            if !head && unit.time_ns + least_ns <= self.duplicates.held_ns {
-                held = held.saturating_sub(count);
-            }
-        }
-        self.count_steps(single);
-        // one segment filled the hole, each of the others it released had brought a duplicate ACK
-        if held < self.unexplained_acks {
-            self.explain(held);
-            if held == 0 {
-                self.end_unexplained();
-            }
-        }
-        if taken.resent {
-            (None, taken.echoed)
-        } else {
-            (taken.oldest, None)
-        }
-    }
-
-    /// Without SACK: what an ACK at `now_ns`, which covers so many units, shows of what the receiver held before.
-    #[inline(never)]
-    fn note_held(&mut self, units: usize, now_ns: i64) {
-        let (board, least_ns) = (&self.board, self.rtt.floor().ns());
-        let Some((first, last)) = board.units.get(0).zip(board.units.get(units - 1)) else {
-            return;
-        };
-        // its first transmission came: no other can have been answered
-        let by_the_first = |unit: &Unit| board.resends(unit).iter().all(|t| t.time_ns + least_ns > now_ns);
-        let had_come = by_the_first(last) && last.order < board.last(first).order;
-        let filling = match (first.is_resent(), units == 1 || had_come) {
-            (false, _) => Filling::No,
-            (true, false) => Filling::Perhaps,
-            (true, true) => Filling::Hole,
-        };
-        let held_ns = (units > 2 && had_come).then_some(last.time_ns + least_ns);
-        let answers = &mut self.fates.answers;
-        answers.on_filling(filling);
-        if let Some(held_ns) = held_ns {
-            answers.on_held(held_ns);
-        }
-    }
-
-    /// Without SACK, in a recovery: the head that an ACK covers was never sent again.
-    #[inline(never)]
-    fn on_late_original(&mut self, unit: &Unit, ack: &Ack) {
-        // with timestamps the echo says which copy came
-        if self.timestamps || self.vantage != Vantage::Sender || ack.ack >= self.episodes.recover {
-            return;
-        }
-        let (smss, at_once_ns, floor) = (self.smss, self.clock_tolerance_ns(), self.rtt.floor());
-        if let Some(fates) = self.fates.changed() {
-            fates.came_with(unit, smss, ack.time_ns, at_once_ns, floor);
-        }
-    }
-
     /// A sample of the round trip computes the timer anew, without its doublings (RFC 6298, 5, the note on 5.5).
     fn restart_timer(&mut self) {
         if let Some(episodes) = self.episodes.changed() {
             episodes.doublings = 0;
-        }
-    }
-
-    /// Without SACK: what is left of duplicate ACKs when data that brought them cannot be held any longer.
-    #[inline(never)]
-    fn close_unexplained(&mut self, now_ns: i64) {
-        while let Some(&answer) = self.duplicates.lone.front().filter(|answer| answer.nxt <= self.una) {
-            // no ACK has jumped over what would have been held: some copy was answered
-            self.duplicates.lone.pop_front();
-            self.unexplained_acks = self.unexplained_acks.saturating_sub(1);
-            let now = self.moment(now_ns);
-            self.fates.on_lone_answer(&answer, &now);
-        }
-        if self.resends_under_way() {
-            let (acks, bytes) = (self.totals.acks, self.totals.acked_bytes);
-            self.fates.answers.on_counted(now_ns, acks, bytes, self.smss);
-            self.close_stretch(now_ns);
-        } else if self.una >= self.duplicates.held_to {
-            self.unexplained_acks = 0;
-        }
-        if self.unexplained_acks == 0 {
-            self.end_unexplained();
-        }
-    }
-
-    /// Without SACK: after a duplicate ACK the left edge moves by a segment each time. Where something is held above a hole it
-    /// jumps when the hole is filled, and few segments make up a hole that one has overtaken; some copy was answered.
-    fn count_steps(&mut self, single: bool) {
-        if self.unexplained_acks == 0 {
-            return;
-        }
-        self.duplicates.steps = if single { self.duplicates.steps + 1 } else { 0 };
-        if self.duplicates.steps <= STEPS.saturating_mul(self.unexplained_acks) || self.resends_under_way() {
-            return;
-        }
-        let lone = std::mem::take(&mut self.duplicates.lone);
-        let copies = lone.len().min(self.unexplained_acks as usize);
-        for answer in lone.iter().take(copies) {
-            let now = self.moment(self.last_advance_ns);
-            self.fates.on_lone_answer(answer, &now);
-        }
-        self.unexplained_acks -= copies as u32;
-        if self.unexplained_acks == 0 {
-            self.end_unexplained();
-        }
-    }
-
-    /// An ACK has released data that had brought all but `left` of the unexplained duplicate ACKs.
-    fn explain(&mut self, left: u32) {
-        let explained = (self.unexplained_acks - left) as usize;
-        self.unexplained_acks = left;
-        let lone = &mut self.duplicates.lone;
-        lone.drain(..explained.min(lone.len()));
-        if let Some(reordering) = self.reordering.changed() {
-            reordering.explain();
-        }
-    }
-
-    fn end_unexplained(&mut self) {
-        if let Some(duplicates) = self.duplicates.changed() {
-            duplicates.lone.clear();
-        }
-        if let Some(reordering) = self.reordering.changed() {
-            reordering.forget_unexplained();
-        }
-    }
-
-    /// Without SACK: a packet of the receiver comes, which sent as many before that did not come as `skipped` tells.
-    #[inline(never)]
-    pub fn count_skipped(&mut self, skipped: impl Fn() -> Option<u16>) {
-        if self.resends_under_way() {
-            self.fates.answers.on_numbered(skipped());
-        }
-    }
-
-    /// Without SACK: a stretch of resends is under way.
-    pub(super) fn resends_under_way(&self) -> bool {
-        let under_way = |fates: &Fates| fates.answers.under_way().is_some();
-        self.fates.get().is_some_and(under_way)
-    }
-
-    /// What a stretch of resends is judged by that begins or ends at `time_ns`.
-    pub(super) fn moment(&self, time_ns: i64) -> Moment {
-        Moment {
-            time_ns,
-            srtt_s: self.rtt.srtt_s,
-            smss: self.smss,
-            order: self.order,
-            outstanding: self.outstanding,
-            held: self.unexplained_acks,
-            acks: self.totals.acks,
-            bytes: self.totals.acked_bytes,
-        }
-    }
-
-    /// Without SACK: a stretch of resends is over, a round trip after the last of them, when everything is acknowledged
-    /// that was under way at the last duplicate ACK. The duplicate ACKs that nothing held explains were answers to copies
-    /// of data that had arrived (RFC 5681, 4.2: those are acknowledged at once), so as many resends were not needed.
-    fn close_stretch(&mut self, now_ns: i64) {
-        let quiet_s = self.rtt.srtt_s * QUIET_ROUND_TRIPS;
-        let explained = self.una >= self.duplicates.held_to;
-        if self.phase == Phase::Open && explained && self.fates.answers.is_quiet(self.una, now_ns, quiet_s) {
-            let now = self.moment(now_ns);
-            self.fates.close_stretch(self.unexplained_acks, &now);
-            self.unexplained_acks = 0;
         }
     }
 }

@@ -1,0 +1,184 @@
+//! What an ACK that moves the left edge takes off the board, and what it tells of that: the round trip, and which copy came.
+
+use super::{Ack, Sender};
+use crate::flow::scoreboard::Unit;
+use crate::rows::{Phase, Sink, Vantage};
+
+/// What an ACK that moved the left edge has covered so far.
+#[derive(Default)]
+struct Taken {
+    /// Nothing yet: the next unit is the head.
+    head: bool,
+    /// Karn: no sample from resent data; the oldest unit never resent is the estimator's.
+    oldest: Option<i64>,
+    resent: bool,
+    /// When the resend was sent whose timestamp the ACK echoes.
+    echoed: Option<i64>,
+}
+
+impl Sender {
+    /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
+    /// been heard, nor of anything beyond. When the oldest of them was sent.
+    #[inline]
+    pub(super) fn take_plain(&mut self, to: u64, heard: u64) -> Option<i64> {
+        let units = self.board.units.first_near();
+        let oldest = units
+            .first()
+            .filter(|u| u.left >= heard && self.unexplained_acks == 0)?;
+        let oldest_ns = oldest.time_ns;
+        let (taken, _) = self.take_run(to, false);
+        (taken > 0).then_some(oldest_ns)
+    }
+
+    /// Takes off the first units up to `to`, as far as they lie side by side, were sent once, and SACK blocks had covered
+    /// them, or had not. How many units and segments.
+    #[inline(always)]
+    fn take_run(&mut self, to: u64, sacked: bool) -> (usize, u32) {
+        let (mut taken, mut count, mut newest) = (0, 0, self.delivered_order);
+        for unit in self.board.units.first_near() {
+            if unit.right() > to || (unit.sacked_ns != 0) != sacked || !unit.is_plain() {
+                break;
+            }
+            taken += 1;
+            count += unit.segments(self.smss);
+            newest = newest.max(unit.order);
+        }
+        self.delivered_order = newest;
+        self.outstanding = self.outstanding.saturating_sub(count);
+        self.board.units.skip_front(taken);
+        (taken, count)
+    }
+
+    /// Takes off all that the ACK covers, after what `take_plain` took. When the unit was sent that a sample of the round
+    /// trip is of; without one, when the resend was sent whose timestamp the ACK echoes.
+    #[inline(never)]
+    pub(super) fn take_any(
+        &mut self,
+        ack: &Ack,
+        heard: u64,
+        oldest_ns: Option<i64>,
+        sink: &mut dyn Sink,
+    ) -> (Option<i64>, Option<i64>) {
+        let mut taken = Taken {
+            head: oldest_ns.is_none(),
+            oldest: oldest_ns,
+            ..Taken::default()
+        };
+        let mut filler = u64::MAX;
+        let mut held = if self.sack { 0 } else { self.unexplained_acks };
+        let mut below = self.board.below(ack.ack);
+        if !self.sack && taken.head && self.resends_under_way() {
+            self.note_held(below, ack.time_ns);
+        }
+        self.outstanding += self.board.take_more();
+        let single = below == 1
+            && self
+                .board
+                .units
+                .front()
+                .is_some_and(|unit| unit.segments(self.smss) == 1);
+        while below > 0 {
+            if self.sacked > 0 {
+                // a filled hole sets free what SACK blocks had covered above it
+                let (units, count) = self.take_run(ack.ack, true);
+                self.sacked = self.sacked.saturating_sub(count);
+                if units > 0 {
+                    below -= units;
+                    taken.head = false;
+                    continue;
+                }
+            }
+            let Some(unit) = self.board.units.pop_front() else {
+                break;
+            };
+            below -= 1;
+            let head = std::mem::take(&mut taken.head);
+            let count = unit.segments(self.smss);
+            self.outstanding = self.outstanding.saturating_sub(count);
+            // what most are, here too: sent once, and nothing has been heard of them or beyond
+            let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
+            if unheard && unit.is_plain() {
+                self.delivered_order = self.delivered_order.max(unit.order);
+                taken.oldest.get_or_insert(unit.time_ns);
+                continue;
+            }
+            if unit.sacked_ns != 0 {
+                self.sacked = self.sacked.saturating_sub(count);
+            }
+            if unit.sacked_ns == 0 && (unit.left < heard || head && self.unexplained_acks > 0 || unit.is_resent()) {
+                self.on_overtaken(&unit, ack, heard);
+            }
+            if unit.is_plain() {
+                self.delivered_order = self.delivered_order.max(unit.order);
+                if head && !self.sack && self.phase == Phase::Recovery {
+                    self.on_late_original(&unit, ack);
+                }
+                if unit.sacked_ns == 0 {
+                    taken.oldest.get_or_insert(unit.time_ns);
+                }
+            } else {
+                taken.resent |= unit.is_resent();
+                let history = self.board.history(unit);
+                if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
+                    let mut echoed = history.copies.iter().rev().filter(|t| t.seen() && t.tsval == echo);
+                    if let Some(t) = echoed.next() {
+                        taken.echoed = Some(t.time_ns);
+                        // no other copy can have brought the answer: it bounds the path's round trip for what comes next
+                        if head && self.vantage == Vantage::Sender && unit.sacked_ns == 0 && echoed.next().is_none() {
+                            self.rtt.least((ack.time_ns - t.time_ns) as f64 / 1e9);
+                        }
+                    }
+                }
+                let delivered_ns = if unit.sacked_ns != 0 {
+                    unit.sacked_ns
+                } else {
+                    ack.time_ns
+                };
+                let before = if held > 0 && !head { filler } else { u64::MAX };
+                let this = self
+                    .fates
+                    .on_delivered(history, delivered_ns, head, before, ack, self.rtt.floor());
+                if let Some(order) = this.order {
+                    self.delivered_order = self.delivered_order.max(order);
+                    if head {
+                        filler = order;
+                    }
+                }
+                if this.original && self.timestamps && head {
+                    self.on_eifel(ack, sink);
+                }
+            }
+            // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
+            let least_ns = self.rtt.floor().ns();
+            if !head && unit.time_ns + least_ns <= self.duplicates.held_ns {
+                held = held.saturating_sub(count);
+            }
+        }
+        self.count_steps(single);
+        // one segment filled the hole, each of the others it released had brought a duplicate ACK
+        if held < self.unexplained_acks {
+            self.explain(held);
+            if held == 0 {
+                self.end_unexplained();
+            }
+        }
+        if taken.resent {
+            (None, taken.echoed)
+        } else {
+            (taken.oldest, None)
+        }
+    }
+
+    /// Without SACK, in a recovery: the head that an ACK covers was never sent again.
+    #[inline(never)]
+    fn on_late_original(&mut self, unit: &Unit, ack: &Ack) {
+        // with timestamps the echo says which copy came
+        if self.timestamps || self.vantage != Vantage::Sender || ack.ack >= self.episodes.recover {
+            return;
+        }
+        let (smss, at_once_ns, floor) = (self.smss, self.clock_tolerance_ns(), self.rtt.floor());
+        if let Some(fates) = self.fates.changed() {
+            fates.came_with(unit, smss, ack.time_ns, at_once_ns, floor);
+        }
+    }
+}
