@@ -2,34 +2,32 @@
 
 use crate::flow::ack_delay::AckDelay;
 use crate::flow::ack_trail::AckTrail;
-use crate::flow::arrivals::{Arrivals, Passing, CAPTURE_COPY_NS, COPY_NS};
+use crate::flow::arrivals::{Arrivals, Passing};
 use crate::flow::attempts::Attempts;
 use crate::flow::direction::{smss_of, Flow};
 use crate::flow::listing::Listing;
-use crate::flow::mirror::{self, Mirror};
+use crate::flow::mirror::Mirror;
 use crate::flow::rare::{Blank, Rare};
 use crate::flow::sender::Sender;
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::spare::Spare;
-use crate::flow::stamp_clock::StampClock;
 use crate::flow::vantage::{self, Position};
 use crate::flow::window_scale::WindowScale;
 use crate::flow::zero_windows::ZeroWindows;
 use crate::prefetch::prefetch;
 use crate::rows::{EventRow, Sink, Vantage};
 use crate::segment::{flags, Segment};
-use handshake::{Half, Syn};
+use end::End;
 
+mod end;
 mod handshake;
+mod last_packet;
 mod row;
 
 /// Packets held back while the capture point is not known.
 const HELD_BACK: usize = 96;
 /// What a connection can have sent in as many packets, when its SYN comes late.
 const HELD_BACK_BYTES: u32 = 1 << 20;
-
-/// Steps of a counter of an end's packets stay below this where few of them are lost.
-const FEW_IDS: u16 = 8;
 
 /// What the connection's owner provides: numbers and memory for new flows, and the user's settings.
 pub struct Numbers {
@@ -47,133 +45,6 @@ impl Numbers {
     pub fn take(&mut self) -> u32 {
         self.next_flow += 1;
         self.next_flow - 1
-    }
-}
-
-/// The first line of a cache is what a segment of either end needs, the second has the clock of its sender, and what few
-/// need.
-#[derive(Default)]
-#[repr(C)]
-struct End {
-    unwrap: Option<Unwrap>,
-    direction: Option<Box<Flow>>,
-    /// The last packet of the end.
-    last: LastPacket,
-    /// Sequence number after its FIN, and whether the other end has acknowledged it.
-    fin: Option<u32>,
-    fin_acknowledged: bool,
-    /// Some packet of the end is in the capture.
-    seen: bool,
-    /// Other connections of the host have shown that its identifications count a connection's packets.
-    counts: bool,
-    /// One counter of identifications serves all connections of the host.
-    shared: bool,
-    /// Least and largest window advertised after the handshake, in bytes as sent.
-    windows: Windows,
-    stamps: StampClock,
-    syn: Option<Syn>,
-    /// Number that the end's SYN-ACK acknowledged.
-    acknowledged: Option<u32>,
-    /// Time of the last SYN or SYN-ACK, and its frame.
-    syn_ns: i64,
-    syn_frame: u64,
-    /// The SYN before that: its timestamp and its time.
-    earlier_syn: Option<(u32, i64)>,
-    /// What its first SYN-ACK took.
-    answered: Option<Half>,
-    /// SYNs, or SYN-ACKs, that were sent; copies by the path do not count.
-    syns: u32,
-    /// SYNs that the timer sent again, how long it ran, and the frame of the one before.
-    repeated_syns: Vec<(Segment, f64, u64)>,
-    /// ACKs of the end's data, while no packet of the end is in the capture.
-    trail: Option<Box<AckTrail>>,
-    /// Windows that were closed to the end before its first data.
-    early_windows: Option<Box<ZeroWindows>>,
-    /// Identifications of the last two packets before the first data; of the last two ACKs where there are none.
-    early_ids: [Option<u16>; 2],
-}
-
-impl End {
-    /// Remembers the identification of a packet before the flow begins: the counter runs through the handshake.
-    fn before_data(&mut self, segment: &Segment) {
-        if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
-            self.early_ids = [self.early_ids[1], Some(id)];
-        }
-    }
-
-    /// Packets of the end that were sent since its last one and before this one; `None` unless its identifications count the
-    /// packets of the connection.
-    #[cold]
-    fn skipped_before(&self, segment: &Segment) -> Option<u16> {
-        if self.shared {
-            return None;
-        }
-        if let Some(flow) = &self.direction {
-            return flow.arrivals.skipped_before(segment.ip_id);
-        }
-        let ([Some(earlier), Some(last)], Some(id)) = (self.early_ids, segment.ip_id) else {
-            return None;
-        };
-        let counts = (1..=FEW_IDS).contains(&last.wrapping_sub(earlier));
-        Some(id.wrapping_sub(last).wrapping_sub(1)).filter(|&n| counts && n < FEW_IDS)
-    }
-}
-
-/// The least and the largest of the windows; of none the least is the larger.
-#[derive(Clone, Copy)]
-struct Windows {
-    least: u16,
-    most: u16,
-}
-
-impl Default for Windows {
-    fn default() -> Self {
-        Self {
-            least: u16::MAX,
-            most: 0,
-        }
-    }
-}
-
-impl Windows {
-    #[inline]
-    fn add(&mut self, window: u16) {
-        (self.least, self.most) = (self.least.min(window), self.most.max(window));
-    }
-
-    fn range(self) -> Option<(u16, u16)> {
-        (self.least <= self.most).then_some((self.least, self.most))
-    }
-}
-
-/// What tells a packet from its copy by a mirror port.
-#[derive(Clone, Copy, Default)]
-struct LastPacket {
-    time_ns: i64,
-    print: u32,
-    ip_id: u16,
-    ttl: u8,
-    /// The end's SYN, or the other's, came twice: all packets may.
-    doubled: bool,
-}
-
-impl LastPacket {
-    /// The same packet again: at once, as a mirror port gives it, or a little later behind a router. Without an
-    /// identification an answer to each of two segments looks the same.
-    #[inline]
-    fn is_repeated_by(&mut self, segment: &Segment) -> bool {
-        let this = Self {
-            time_ns: segment.time_ns,
-            print: mirror::print(segment),
-            ip_id: segment.ip_id.unwrap_or(0),
-            ttl: segment.ttl,
-            doubled: self.doubled,
-        };
-        let soon_ns = if this.ttl == self.ttl { CAPTURE_COPY_NS } else { COPY_NS };
-        let repeated = (this.ip_id, this.print) == (self.ip_id, self.print)
-            && (0..soon_ns).contains(&(this.time_ns - self.time_ns));
-        *self = this;
-        repeated
     }
 }
 
