@@ -197,7 +197,7 @@ impl VisitMut for Mutator<'_> {
                 if let (Some(id), Expr::Binary(binary)) = (self.mutant(span, &kind, &was), &*expr) {
                     let (left, right) = (&binary.left, &binary.right);
                     let mutated = quote!((#left) #other (#right));
-                    *expr = parse_quote!((if crate::mutant::on(#id) { #mutated } else { #expr }));
+                    *expr = parse_quote!((if crate::mutant::on(#id) { #mutated } else { (#expr) }));
                 }
             }
             Expr::While(each) => {
