@@ -191,6 +191,12 @@ impl AckDelay {
         }
     }
 
+    /// By how much the ways of two segments may differ: the way was told by an earlier one, and doubles in a round trip of slow
+    /// start that fills a queue.
+    pub fn slack_ns(&self) -> i64 {
+        2 * self.way_ns
+    }
+
     /// Highest number of an ACK so far.
     pub fn newest(&self) -> u64 {
         self.edge.at
@@ -281,7 +287,8 @@ impl AckDelay {
         };
         let ahead_ns = self.clock.ahead_ns(stamped.tsval, stamped.time_ns);
         let longer_ns = self.clock.fine_tick_ns().and(ahead_ns).unwrap_or(0);
-        self.clock.learn(stamped.tsval, stamped.time_ns);
+        let slack_ns = self.slack_ns();
+        self.clock.learn(stamped.tsval, stamped.time_ns, || slack_ns);
         self.told_by = self.told_by.or(Some(stamped));
         // longer than the silence: something sent after it has overtaken it, so it was held alone
         if longer_ns > STALL_NS && longer_ns <= answer.silence_ns {

@@ -182,7 +182,7 @@ impl AckTrail {
             self.advance(at, segment, echo);
             if let Some(echo) = echo.filter(|_| in_order) {
                 self.timestamps = true;
-                self.clock.learn(echo, segment.time_ns);
+                self.clock.learn(echo, segment.time_ns, || 0);
                 if let Some(sent_ns) = self.clock.sent_ns(echo) {
                     self.least.add(segment.time_ns - sent_ns);
                     self.latest.add(segment.time_ns - sent_ns);

@@ -259,7 +259,9 @@ impl Connection {
     #[inline(always)]
     fn is_copied(&mut self, end: usize, segment: &Segment) -> bool {
         if let Some((tsval, _)) = segment.options.timestamps {
-            self.ends[end].stamps.learn(tsval, segment.time_ns);
+            let End { stamps, direction, .. } = &mut self.ends[end];
+            let acks = || direction.as_ref()?.acks.get();
+            stamps.learn(tsval, segment.time_ns, || acks().map_or(0, AckDelay::slack_ns));
         }
         let repeated = self.ends[end].last.is_repeated_by(segment);
         repeated && segment.payload == 0 && (segment.ip_id.is_some_and(|id| id != 0) || self.uses_sack())

@@ -38,11 +38,13 @@ impl StampClock {
         (1..=FINE_NS).contains(&self.tick_ns).then_some(self.tick_ns)
     }
 
+    /// Learns from a packet that passes. It may have been under way longer than the first, or the first longer than it, by
+    /// `slack_ns`: in slow start every answer lets two segments go, and the time between those doubles in a queue.
     #[inline]
-    pub fn learn(&mut self, stamp: u32, time_ns: i64) {
+    pub fn learn(&mut self, stamp: u32, time_ns: i64, slack_ns: impl FnOnce() -> i64) {
         self.last = (stamp, time_ns);
         if self.tick_ns == 0 {
-            self.find_tick(stamp, time_ns);
+            self.find_tick(stamp, time_ns, slack_ns());
         }
     }
 
@@ -51,15 +53,18 @@ impl StampClock {
         self.first.map(|_| self.last.0)
     }
 
-    fn find_tick(&mut self, stamp: u32, time_ns: i64) {
+    fn find_tick(&mut self, stamp: u32, time_ns: i64, slack_ns: i64) {
         let (first, first_ns) = *self.first.get_or_insert((stamp, time_ns));
-        let (ticks, since_ns) = (f64::from(stamp.wrapping_sub(first) as i32), time_ns - first_ns);
-        if since_ns < LONG_NS || ticks < 2.0 {
+        let (ticks, since_ns) = (i64::from(stamp.wrapping_sub(first) as i32), time_ns - first_ns);
+        if since_ns < LONG_NS || ticks < 2 {
             return;
         }
-        let measured = since_ns as f64 / ticks;
-        let near = |tick_ns: &&i64| (measured / **tick_ns as f64 - 1.0).abs() < NEAR;
-        self.tick_ns = TICKS_NS.iter().find(near).copied().unwrap_or(0);
+        let near = |tick_ns: &&i64| {
+            let ran_ns = ticks * **tick_ns;
+            (since_ns - ran_ns).abs() < slack_ns + (ran_ns as f64 * NEAR) as i64
+        };
+        let mut possible = TICKS_NS.iter().filter(near);
+        self.tick_ns = possible.next().filter(|_| possible.next().is_none()).copied().unwrap_or(0);
     }
 
     /// When a segment with that stamp was sent, but for a constant.
@@ -83,17 +88,28 @@ mod tests {
     #[test]
     fn the_tick_is_one_of_those_in_use() {
         let mut clock = StampClock::default();
-        clock.learn(u32::MAX, 0);
-        clock.learn(24, 99_000_000);
+        clock.learn(u32::MAX, 0, || 0);
+        clock.learn(24, 99_000_000, || 0);
         assert_eq!(clock.sent_ns(24), None);
-        clock.learn(149, 601_000_000);
+        clock.learn(149, 601_000_000, || 0);
         assert_eq!(clock.tick_ns, 4_000_000);
         assert_eq!(clock.sent_ns(149), Some(600_000_000));
         assert_eq!(clock.ahead_ns(150, 1_605_000_000), Some(1_000_000_000));
         // 3 ms is no tick of any stack
         let mut odd = StampClock::default();
-        odd.learn(0, 0);
-        odd.learn(200, 600_000_000);
+        odd.learn(0, 0, || 0);
+        odd.learn(200, 600_000_000, || 0);
         assert_eq!(odd.tick_ns, 0);
+    }
+
+    #[test]
+    fn a_queue_that_grows_is_not_taken_for_a_longer_tick() {
+        // slow start at a bottleneck: what a sender's clock says to be 260 ms apart comes in 520, as if a tick took 2 ms
+        let mut clock = StampClock::default();
+        clock.learn(0, 0, || 0);
+        clock.learn(260, 520_000_000, || 270_000_000);
+        assert_eq!(clock.tick_ns, 0);
+        clock.learn(740, 1_000_000_000, || 270_000_000);
+        assert_eq!(clock.tick_ns, 1_000_000);
     }
 }
