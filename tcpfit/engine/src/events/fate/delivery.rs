@@ -77,6 +77,32 @@ impl Fates {
         }
     }
 
+    /// The end of a segment is acknowledged that was sent once, and what began with it was sent again with what lies below:
+    /// segments arrive whole, so the original had.
+    pub fn came_whole(&mut self, end: &Unit, smss: u32, least_ns: i64) {
+        let mut newest = self.waiting.newest().rev();
+        let Some(begun) = newest.next() else { return };
+        let unit = &begun.unit;
+        let one =
+            (unit.right, unit.first().order) == (end.left, end.order) && end.right() - unit.left <= u64::from(smss);
+        if !one || !unit.first().seen() || begun.filler == Some(0) || !begun.delivered {
+            return;
+        }
+        begun.filler = Some(0);
+        begun.filler_reason = Reason::AckJump;
+        // a resend that brought what was missing below is answered for that
+        let below = newest.next();
+        let brought = |t: &Transmission| {
+            below.as_ref().is_some_and(|w| {
+                let by = w.filler.and_then(|filler| w.unit.copies.get(filler));
+                w.unit.right == unit.left && by.is_some_and(|by| by.order == t.order)
+            })
+        };
+        for t in unit.copies.iter().skip(1).filter(|t| t.seen() && !brought(t)) {
+            self.answers.expect(t.time_ns + least_ns, Some(t.order));
+        }
+    }
+
     /// A copy of data that had arrived before was lost before the capture point, as the frame shows; it may still come late.
     pub fn lost_copy(&mut self, left: u64, right: u64, lost: Transmission, frame: u64) {
         // of the copy that arrived no more is known

@@ -64,6 +64,7 @@ impl Sender {
             oldest: oldest_ns,
             ..Taken::default()
         };
+        let least_ns = self.rtt.floor().ns();
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
         let mut below = self.board.below(ack.ack);
@@ -95,6 +96,9 @@ impl Sender {
             let head = std::mem::take(&mut taken.head);
             let count = unit.segments(self.smss);
             self.outstanding = self.outstanding.saturating_sub(count);
+            if taken.resent && unit.is_plain() {
+                self.fates.came_whole(&unit, self.smss, least_ns);
+            }
             // what most are, here too: sent once, and nothing has been heard of them or beyond
             let unheard = unit.sacked_ns == 0 && unit.left >= heard && self.unexplained_acks == 0;
             if unheard && unit.is_plain() {
@@ -120,8 +124,16 @@ impl Sender {
                 taken.resent |= unit.is_resent();
                 let history = self.board.history(unit);
                 if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
+                    // a receiver may answer a later copy, too, with the stamp that it had taken before (RFC 7323, 4.3)
+                    let later = history
+                        .copies
+                        .last()
+                        .filter(|t| t.seen() && t.time_ns + least_ns <= ack.time_ns);
                     let mut echoed = history.copies.iter().rev().filter(|t| t.seen() && t.tsval == echo);
-                    if let Some(t) = echoed.next() {
+                    if let Some(t) = echoed
+                        .next()
+                        .filter(|t| later.is_none_or(|later| later.order <= t.order))
+                    {
                         taken.echoed = Some(t.time_ns);
                         // no other copy can have brought the answer: it bounds the path's round trip for what comes next
                         if head && self.vantage == Vantage::Sender && unit.sacked_ns == 0 && echoed.next().is_none() {
@@ -149,7 +161,6 @@ impl Sender {
                 }
             }
             // sent too late to have brought one of the duplicate ACKs: the receiver got it in order
-            let least_ns = self.rtt.floor().ns();
             if !head && unit.time_ns + least_ns <= self.duplicates.held_ns {
                 held = held.saturating_sub(count);
             }
