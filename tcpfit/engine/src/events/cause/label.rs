@@ -246,6 +246,11 @@ impl Sender {
 
     fn label_loss(&self, q: &Question, timer: bool, full_timer: bool) -> Reason {
         let since_expiry = q.copies > 1 && q.last.order >= self.episodes.order;
+        // hosts that do not remember `recover` (RFC 6582, 3.2) take duplicate ACKs of their copies for those of a loss
+        let third = self.vantage == Vantage::Sender && !self.sack && self.duplicate_acks == DUPTHRESH;
+        if q.head && since_expiry && third && self.is_prompt(q.since_ack_s) {
+            return Reason::FastDupthresh;
+        }
         match (since_expiry, q.head) {
             // an ACK would have let it go at once; the timer ran out again
             (false, true) if full_timer && !q.clocked => Reason::Rto,
