@@ -150,6 +150,8 @@ pub struct AckDelay {
     /// Timestamp of the last ACK that came to the sender.
     came: Option<u32>,
     clock: StampClock,
+    /// How much longer the last segment was under way than the one before it, by its timestamp.
+    longer_ns: i64,
     /// How much longer the last segment was under way than those before the path stood still, and when the first came after
     /// that. What was held comes within a round trip or two; then the path is a longer one.
     held_ns: i64,
@@ -179,6 +181,7 @@ impl AckDelay {
         told_by: None,
         came: None,
         clock: StampClock::NEW,
+        longer_ns: 0,
         held_ns: 0,
         stalled_until_ns: 0,
     };
@@ -287,6 +290,7 @@ impl AckDelay {
         };
         let ahead_ns = self.clock.ahead_ns(stamped.tsval, stamped.time_ns);
         let longer_ns = self.clock.fine_tick_ns().and(ahead_ns).unwrap_or(0);
+        self.longer_ns = longer_ns;
         let slack_ns = self.slack_ns();
         self.clock.learn(stamped.tsval, stamped.time_ns, || slack_ns);
         self.told_by = self.told_by.or(Some(stamped));
@@ -345,7 +349,9 @@ impl AckDelay {
         let took_ns = answer.time_ns - ack.time_ns;
         // data come one after the other: an application that pauses leaves a silence
         let streaming = answer.silence_ns < took_ns / 4;
-        let near = took_ns <= self.way_ns + self.way_ns / 4 + WAY_MARGIN_NS && !answer.ended;
+        // but for what a queue has added since the segment before, which its timestamp tells
+        let usual_ns = took_ns - self.longer_ns.max(0);
+        let near = usual_ns <= self.way_ns + self.way_ns / 4 + WAY_MARGIN_NS && !answer.ended;
         let answers_now = answers && (self.way_ns == 0 || near || streaming && !answer.resend());
         if answers_now {
             // this very ACK let the segment go
