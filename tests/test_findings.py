@@ -192,6 +192,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         path.write_bytes(captures.pcap(Reader().read(trace.read_text()).packets))
         said[trace.stem] = sorted({name for _, name in found(path)} - {"small-mss"})
     expected = {
+        "fast-after-timeout": ["sack-absent"],
         "fast-open-lost": ["syn-loss"],
         "end-after-timeout": ["sack-absent"],
         "end-go-back-unanswered": ["sack-absent"],
@@ -199,6 +200,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "end-in-recovery": ["sack-absent"],
         "end-one-duplicate": ["sack-absent"],
         "end-window-closed": ["slow-receiver"],
+        "filler-answered-late": ["sack-absent"],
         "impatient-timer": ["sack-absent", "spurious-timeouts"],
         "mirror-duplicate": ["duplicated-capture"],
         "needless-copy-lost": ["sack-absent"],
@@ -211,6 +213,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "receiver-lost-partial-ack-resend": ["sack-absent"],
         "receiver-lost-tail": ["sack-absent"],
         "receiver-lost-window": ["sack-absent"],
+        "receiver-partial-ack-queued": ["sack-absent"],
         "receiver-timeout-again": ["sack-absent"],
         "reno-recovery-again": ["sack-absent"],
         "round-trip-fell": ["sack-absent"],

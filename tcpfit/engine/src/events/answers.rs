@@ -57,13 +57,19 @@ pub struct Answers {
     /// shown that the receiver held anything by then.
     together: u64,
     together_ns: i64,
-    /// How the ACK that comes now was sent.
+    /// How the ACK that comes now was sent, and that some ACK of a filled hole came as late as one that had waited.
     filling: Filling,
+    fills_late: bool,
     /// The last one moved the left edge by one segment that was sent once.
     of_one: bool,
+    /// It moved it by more than one; or, after such a one, by an odd number of them, the last of which had waited for another.
+    by_twos: bool,
+    waited: bool,
     /// The receiver's packets of the stretch are numbered; of no stretch so far was one missing.
     numbered: bool,
     all_heard: bool,
+    /// Packets of the receiver that were missing before the one that comes now; `None` where nothing numbers them.
+    skipped: Option<u16>,
     /// ACKs that moved the left edge, and bytes, when the last one came.
     counted: (u64, u64),
     /// Data that came twice and were sent once.
@@ -139,9 +145,13 @@ impl Answers {
             together: 0,
             together_ns: 0,
             filling: Filling::No,
+            fills_late: false,
             of_one: false,
+            by_twos: false,
+            waited: false,
             numbered: true,
             all_heard: true,
+            skipped: None,
             counted: (0, 0),
             path_copies: 0,
             lone: LoneAnswers::new(),
@@ -241,6 +251,7 @@ impl Answers {
             (self.duplicates, self.late_duplicates, self.numbered) = (0, 0, true);
             self.counted = (now.acks, now.bytes);
             (self.together, self.filling, self.of_one) = (0, Filling::No, false);
+            (self.by_twos, self.waited) = (!self.have_acks_of(SEGMENTS_AN_ACK, now.smss), false);
         }
         self.last_resend_ns = sent.time_ns;
         self.resent_to = self.resent_to.max(sent.right);
@@ -254,8 +265,16 @@ impl Answers {
     /// A packet of the receiver came during the stretch under way, so many after the one before that did not come; `None` where
     /// nothing numbers them.
     pub fn on_numbered(&mut self, skipped: Option<u16>) {
+        self.skipped = skipped;
         self.numbered &= skipped.is_some();
         self.all_heard &= skipped.unwrap_or(0) == 0;
+    }
+
+    /// Fewer packets of the receiver were missing before the one that comes now than it would have sent for so many segments above a
+    /// hole, each of which it acknowledges at once (RFC 5681, 4.2).
+    pub fn are_too_few_for(&self, above: u32, smss: u32) -> bool {
+        let few = self.skipped.is_some_and(|missing| u32::from(missing) < above);
+        few && self.have_acks_of(SEGMENTS_A_DELAYED_ACK, smss)
     }
 
     /// No duplicate ACK came that a resend of the stretch under way can have brought.
@@ -268,9 +287,14 @@ impl Answers {
         self.numbered && self.all_heard
     }
 
-    /// What the ACK that comes during the stretch under way fills.
-    pub fn on_filling(&mut self, filling: Filling) {
-        self.filling = filling;
+    /// What the ACK that comes during the stretch under way fills. A receiver that was seen to wait with it, as RFC 5681 (4.2) lets
+    /// it, may have waited again.
+    pub fn on_filling(&mut self, filling: Filling, late: bool) {
+        self.fills_late |= late;
+        self.filling = match filling {
+            Filling::Hole if self.fills_late => Filling::Perhaps,
+            filling => filling,
+        };
     }
 
     /// The receiver has held data since `since_ns`, and so has sent all its ACKs at once (RFC 5681, 4.2).
@@ -289,6 +313,8 @@ impl Answers {
         let segments = (bytes - bytes_before).div_ceil(u64::from(smss.max(1)));
         let filling = std::mem::replace(&mut self.filling, Filling::No);
         self.of_one = segments == 1 && filling == Filling::No;
+        let by_twos = std::mem::replace(&mut self.by_twos, segments > 1);
+        self.waited = by_twos && segments % 2 == 1 && filling == Filling::No;
         let more = segments.saturating_sub(1);
         self.add_together(
             now_ns,
@@ -298,6 +324,19 @@ impl Answers {
                 Filling::Hole => 0,
             },
         );
+    }
+
+    /// The ACK counted last moved the left edge by an odd number of segments, of a receiver that waits for the second one: the last
+    /// of them had waited, and a copy that was needless has brought the answer to both, if one is due (RFC 5681, 4.2).
+    pub fn take_together(&mut self, now_ns: i64, srtt_s: f64) {
+        if !std::mem::take(&mut self.waited) {
+            return;
+        }
+        if let Some(due) = self.take_due(now_ns, srtt_s) {
+            self.of_one = false;
+            self.answered += u32::from(due.order.is_some());
+            self.add_together(now_ns, 1);
+        }
     }
 
     fn add_together(&mut self, now_ns: i64, count: u64) {
@@ -462,7 +501,7 @@ mod tests {
         let (mut count, mut bytes) = (20, 40);
         for (n, &(segments, filling)) in acks.iter().enumerate() {
             (count, bytes) = (count + 1, bytes + segments);
-            answers.on_filling(filling);
+            answers.on_filling(filling, false);
             answers.on_counted(110 + n as i64, count, bytes, 1);
         }
         also(&mut answers);

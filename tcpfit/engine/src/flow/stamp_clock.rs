@@ -64,7 +64,11 @@ impl StampClock {
             (since_ns - ran_ns).abs() < slack_ns + (ran_ns as f64 * NEAR) as i64
         };
         let mut possible = TICKS_NS.iter().filter(near);
-        self.tick_ns = possible.next().filter(|_| possible.next().is_none()).copied().unwrap_or(0);
+        self.tick_ns = possible
+            .next()
+            .filter(|_| possible.next().is_none())
+            .copied()
+            .unwrap_or(0);
     }
 
     /// When a segment with that stamp was sent, but for a constant.

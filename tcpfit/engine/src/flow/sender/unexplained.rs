@@ -1,6 +1,6 @@
 //! Without SACK: duplicate ACKs that nothing held above a hole explains were answers to copies of data that had arrived.
 
-use super::{Ack, Sender};
+use super::{Ack, Sender, LOOKED_AT};
 use crate::events::answers::{Filling, Moment};
 use crate::events::fate::Fates;
 use crate::events::lone_answers::LoneAnswer;
@@ -11,6 +11,8 @@ use crate::rows::Phase;
 const LONE: usize = 64;
 /// For each duplicate ACK, segments that are acknowledged one by one before it is taken for the answer to a copy.
 const STEPS: u32 = 8;
+/// What comes so much later than the usual round trip has waited for another segment.
+const LATE_ANSWER_NS: i64 = 20_000_000;
 /// Round trips after the last resend until answers to needless copies have come.
 const QUIET_ROUND_TRIPS: f64 = 1.5;
 
@@ -18,10 +20,7 @@ impl Sender {
     /// Without SACK: an ACK that moves nothing came because of data above a hole, unless it answers a copy.
     #[inline(never)]
     pub(super) fn count_unexplained(&mut self, ack: &Ack, duplicate: bool) {
-        // an answer to a segment may move the window a little; an update alone comes when it has doubled at least (Linux), or
-        // by half the receiver's buffer (RFC 9293, 3.8.6.2.2)
-        let doubled = ack.window != self.window && ack.window >= self.window.map(|w| 2 * w);
-        if doubled || ack.window.is_none() && ack.field != self.window_field {
+        if self.is_window_update(ack) {
             return;
         }
         let (srtt_s, least_ns) = (self.rtt.srtt_s, self.rtt.floor().ns());
@@ -42,6 +41,19 @@ impl Sender {
         self.duplicates.held_ns = ack.time_ns;
     }
 
+    /// An answer to a segment may move the window a little; an update alone comes when it has doubled at least (Linux), or by half
+    /// the receiver's buffer (RFC 9293, 3.8.6.2.2), as far as the field can say.
+    fn is_window_update(&self, ack: &Ack) -> bool {
+        match (ack.window, self.window) {
+            (Some(window), Some(before)) => {
+                let more = window.saturating_sub(before);
+                more > 0 && more >= if ack.field == u16::MAX { before / 2 } else { before }
+            }
+            (Some(_), None) => true,
+            (None, _) => ack.field != self.window_field,
+        }
+    }
+
     /// Without SACK: what an ACK at `now_ns`, which covers so many units, shows of what the receiver held before.
     #[inline(never)]
     pub(super) fn note_held(&mut self, units: usize, now_ns: i64) {
@@ -57,17 +69,42 @@ impl Sender {
             (true, false) => Filling::Perhaps,
             (true, true) => Filling::Hole,
         };
+        // the resend was the last that was sent, and its answer waited for no queue
+        let last_copy = board.last(first);
+        let took_ns = now_ns - last_copy.time_ns;
+        let alone = first.is_resent() && last_copy.order + u64::from(first.segments(self.smss)) == self.order;
+        let late = alone
+            && self.unexplained_acks as usize >= units
+            && took_ns > (self.rtt.srtt_s * 1e9) as i64 + LATE_ANSWER_NS;
+        if self.has_few_answers_for(units) {
+            self.fates.acks_lost = board.resends(first).len() as u16;
+        }
         let held_ns = (units > 2 && had_come).then_some(last.time_ns + least_ns);
         let answers = &mut self.fates.answers;
-        answers.on_filling(filling);
+        answers.on_filling(filling, late);
         if let Some(held_ns) = held_ns {
             answers.on_held(held_ns);
         }
     }
 
-    /// Without SACK: what is left of duplicate ACKs when data that brought them cannot be held any longer.
+    /// Nothing but numbers tells of ACKs that were lost: the first segment was not, if the receiver has sent fewer packets since the
+    /// last that came than those above it would have brought from above a hole. Each of these was sent once, since that packet
+    /// came and before the first was sent again.
+    fn has_few_answers_for(&self, units: usize) -> bool {
+        let (Some(first), false) = (self.board.units.front(), self.timestamps) else {
+            return false;
+        };
+        let again = self.board.resends(first).first().map_or(0, |t| t.order);
+        let above = self.board.units.iter().take(units.min(LOOKED_AT)).skip(1);
+        let above = above.filter(|u| u.is_plain() && u.order < again && u.time_ns > self.last_ack_ns);
+        let above = above.map(|unit| unit.segments(self.smss)).sum();
+        self.fates.answers.are_too_few_for(above, self.smss)
+    }
+
+    /// Without SACK: what is left of duplicate ACKs when data that brought them cannot be held any longer. An ACK came at
+    /// `now_ns` that covers what was sent, once, at `sent_ns`.
     #[inline(never)]
-    pub(super) fn close_unexplained(&mut self, now_ns: i64) {
+    pub(super) fn close_unexplained(&mut self, now_ns: i64, sent_ns: Option<i64>) {
         while let Some(&answer) = self.duplicates.lone.front().filter(|answer| answer.nxt <= self.una) {
             // no ACK has jumped over what would have been held: some copy was answered
             self.duplicates.lone.pop_front();
@@ -77,7 +114,11 @@ impl Sender {
         }
         if self.resends_under_way() {
             let (acks, bytes) = (self.totals.acks, self.totals.acked_bytes);
-            self.fates.answers.on_counted(now_ns, acks, bytes, self.smss);
+            let answers = &mut self.fates.answers;
+            answers.on_counted(now_ns, acks, bytes, self.smss);
+            if sent_ns.is_some() {
+                answers.take_together(now_ns, self.rtt.srtt_s);
+            }
             self.close_stretch(now_ns);
         } else if self.una >= self.duplicates.held_to {
             self.unexplained_acks = 0;
