@@ -259,7 +259,7 @@ def _why(k: int, event: dict[str, Any] | None, evidence: _Evidence, outstanding:
     if shut > (end - start) / 2:
         return ZERO_WINDOW, "the receiver advertised no window"
     if event is not None and event["kind"] == "timeout":
-        return TIMEOUT, "unanswered" if start >= evidence.silent_ns else _timeout(k, event, evidence)
+        return TIMEOUT, "unanswered" if start >= evidence.silent_ns else _timeout(k, event, evidence, outstanding)
     if event is not None:
         return PROBE, "a tail loss probe ended it"
     if int(packets.frame[k + 1]) in evidence.unneeded:
@@ -294,7 +294,7 @@ def _acknowledged(k: int, right: int, packets: _Packets) -> bool:
     return bool(packets.ack[:passed].max(initial=0) >= right)
 
 
-def _timeout(k: int, event: dict[str, Any], evidence: _Evidence) -> str:
+def _timeout(k: int, event: dict[str, Any], evidence: _Evidence, outstanding: int | None) -> str:
     """Why the timer had to run out (TAPO's classes)."""
     own = evidence.events
     left, when = int(event["left"]), int(event["time_ns"])
@@ -306,7 +306,9 @@ def _timeout(k: int, event: dict[str, Any], evidence: _Evidence) -> str:
     if lost.filter(pl.col("left") == left).height > 1:
         return "double-loss"
     flight = event["flight"]
-    if isinstance(flight, float) and flight < FEW:
+    # what has brought duplicate ACKs is no part of the flight, and was outstanding
+    few = flight if outstanding is None else outstanding / evidence.smss
+    if isinstance(few, float) and few < FEW:
         return "small-window"
     if evidence.packets.right[k + 1] >= evidence.highest[k]:
         return "tail"

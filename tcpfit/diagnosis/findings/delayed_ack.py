@@ -26,6 +26,7 @@ NAME = "delayed-ack-nagle"
 LEAST_S, MOST_S = 0.02, 0.5
 SOON_S = 0.002
 WAITS, RELEASED = 3, 0.75
+FULL = 0.9
 
 
 def find(view: View) -> Finding | None:
@@ -41,6 +42,8 @@ def find(view: View) -> Finding | None:
     back = back.filter(pl.col("flags") & (SYN | RST | FIN) == 0)
     time, left, right = (sent[name].to_numpy() for name in ("time_ns", "left", "right"))
     size = sent["payload"].to_numpy()
+    # options, or a host that reckons with them, may leave less room in a full segment than the MSS
+    full = int(size.max()) if FULL * smss <= size.max() < smss else smss
     at, edge = back["time_ns"].to_numpy(), back["edge"].to_numpy()
     if len(at) == 0:
         return None
@@ -52,7 +55,7 @@ def find(view: View) -> Finding | None:
     wait = (at[answer] - time) / 1e9
     # (1) new, small, the last outstanding: the next data follows its ACK
     following = np.append(time[1:], 2**62)
-    alone = known & (size < smss) & (right == highest) & (following > at[answer]) & (wait > 0)
+    alone = known & (size < full) & (right == highest) & (following > at[answer]) & (wait > 0)
     # (2) a bare ACK of exactly that, later than the quickest
     bare = back["payload"].to_numpy()[answer] == 0
     quickest = np.min(wait[known & (wait > 0)], initial=np.inf)
@@ -61,7 +64,7 @@ def find(view: View) -> Finding | None:
     late &= np.searchsorted(at, time) == answer
     # (4) the next, small and new, as soon as the ACK can have reached the sender
     reach = (following - at[answer]) / 1e9
-    small = np.append(size[1:], smss) < smss
+    small = np.append(size[1:], full) < full
     fresh = np.append(left[1:], 0) == right
     to_sender = fraction * rtt
     released = late & small & fresh & (np.abs(reach - to_sender) <= SOON_S + 0.1 * to_sender)

@@ -3,8 +3,8 @@
 **Claim**: how many timeouts were needless, and how long the path held the data against the timer.
 **Rule**: a first timeout of a series, no sooner than a mean round trip, whose resend is labelled spurious
 (docs/inference.md), and the ACK that first covers it answers the original: it comes sooner after the resend than any
-round trip, or it echoes an older timestamp than the resend's (Eifel, RFC 3522) and comes two mean round trips later
-or more; and it has no D-SACK, which an answer to the resend has. So the delay itself is seen. An ACK that was lost
+round trip, or it echoes an older timestamp than the resend's (Eifel, RFC 3522) and comes two mean round trips after
+the last copy or more; and it has no D-SACK, which an answer to the resend has. So the delay itself is seen. A lost ACK
 leads to a needless resend too, but the next ACK then answers the resend, one round trip later. Nothing else may have
 been lost in the time of the timer and a round trip before the timeout.
 **Evidence**: the resend of each and that ACK. Shows at the sender and between; the receiver's capture seldom shows
@@ -50,7 +50,7 @@ def find(view: View) -> Finding | None:
         if (
             place < len(at)
             and at[place] > resend["time_ns"]
-            and _early(view, resend, view.received.row(place, named=True))
+            and _early(view, view.data, resend, view.received.row(place, named=True))
         ):
             late = (at[place] - resend["time_ns"]) / 1e9
             proved.append((resend["frame"], int(view.received["frame"][place]), resend["wait"] or 0.0, late))
@@ -77,7 +77,7 @@ def find(view: View) -> Finding | None:
     )
 
 
-def _early(view: View, resend: dict[str, Any], ack: dict[str, Any]) -> bool:
+def _early(view: View, data: pl.DataFrame, resend: dict[str, Any], ack: dict[str, Any]) -> bool:
     """The ACK answers the original, not the resend."""
     blocks, shortest, usual = ack["sack"], view["rtt_min_s"], view["rtt_mean_s"]
     if shortest is None or usual is None or (blocks and 0 < (ack["ack"] - blocks[0]) % 2**32 < 2**31):
@@ -85,6 +85,9 @@ def _early(view: View, resend: dict[str, Any], ack: dict[str, Any]) -> bool:
     late = (ack["time_ns"] - resend["time_ns"]) / 1e9
     if late < SOON * shortest:
         return True
-    if resend["tsval"] is None or ack["tsecr"] is None or late < LATE * usual:
+    copies = data.filter((pl.col("left") <= resend["left"]) & (pl.col("right") > resend["left"]))
+    last_ns = copies.filter(pl.col("time_ns") < ack["time_ns"])["time_ns"].to_numpy().max()
+    # a receiver may answer a later copy with the stamp that it had taken before (RFC 7323, 4.3)
+    if resend["tsval"] is None or ack["tsecr"] is None or (ack["time_ns"] - last_ns) / 1e9 < LATE * usual:
         return False
     return bool(0 < (resend["tsval"] - ack["tsecr"]) % 2**32 < 2**31)
