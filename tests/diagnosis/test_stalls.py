@@ -74,6 +74,24 @@ def test_every_timeout_is_a_stall_with_its_timer():
     }
 
 
+def test_what_duplicate_acks_told_of_was_outstanding(tmp_path):
+    """Five segments were sent, three duplicate ACKs came, and the host waited for its timer: no small window."""
+    talk = Conversation(sack=False)
+    for number in range(5):
+        talk.sent(0.1 + 1e-4 * number, 1 + MSS * number, payload=MSS)
+    for number in range(3):
+        talk.heard(0.1 + RTT_S + 1e-4 * (number + 1), 1)
+    talk.sent(1.3, 1, payload=MSS)
+    talk.heard(1.3 + RTT_S, 1 + 5 * MSS)
+    talk.sent(2.5, 1 + 5 * MSS, payload=MSS)
+    talk.heard(2.5 + RTT_S, 1 + 6 * MSS)
+    path = tmp_path / "unheeded.pcap"
+    talk.analysed(path)
+    _, row, found = of_largest(path)
+    assert row["timeouts"] == 1
+    assert ["other"] == [stall.detail for stall in found if stall.cause == "timeout"]
+
+
 def test_stalls_are_longer_than_two_round_trips_or_the_timer():
     _, row, found = of_largest(SAMPLES / "slow-reader.pcap.gz")
     least = min(2 * row["rtt_mean_s"], row["rto_s"])
