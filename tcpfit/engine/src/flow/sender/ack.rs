@@ -88,8 +88,8 @@ impl Sender {
         self.tick_in_line(time_ns);
         self.hold_back(f64::from(self.outstanding.saturating_sub(self.received())));
         self.last_sack = None;
-        let sent_ns = self.advance(time_ns, at, window, self.heard, whole, sink);
-        self.end_ack(time_ns, window, sent_ns);
+        self.advance(time_ns, at, window, self.heard, whole, sink);
+        self.end_ack(time_ns, window);
         self.last_ack_ns = time_ns;
     }
 
@@ -122,9 +122,8 @@ impl Sender {
         if same_sack && ack.ack == self.una && ack.pure && ack.window == self.window {
             self.on_discarded(ack);
         }
-        let mut sent_ns = None;
         if ack.ack > self.una {
-            sent_ns = self.advance(ack.time_ns, ack.ack, ack.window, heard, || *ack, sink);
+            self.advance(ack.time_ns, ack.ack, ack.window, heard, || *ack, sink);
         } else if ack.ack == self.una && ack.pure && self.order > 0 {
             // RFC 5681, 2: nothing new acknowledged, data outstanding, no payload, window unchanged
             let same_window = ack.window == self.window && (ack.window.is_some() || ack.field == self.window_field);
@@ -155,7 +154,7 @@ impl Sender {
         } else {
             (ack.window, ack.field)
         };
-        self.end_ack(ack.time_ns, window, sent_ns);
+        self.end_ack(ack.time_ns, window);
         // data of the other end carry an ACK too, which answers nothing unless it says something new
         if ack.pure || self.una > una_before || self.sacked > sacked_before {
             self.last_ack_ns = ack.time_ns;
@@ -177,11 +176,10 @@ impl Sender {
         self.held_back = undisturbed.then_some((flight, room));
     }
 
-    /// `sent_ns`: when the oldest of what the ACK covers was sent, if that was once.
     #[inline(always)]
-    fn end_ack(&mut self, time_ns: i64, window: Option<u32>, sent_ns: Option<i64>) {
+    fn end_ack(&mut self, time_ns: i64, window: Option<u32>) {
         if !self.sack && (self.unexplained_acks > 0 || self.resends_under_way()) {
-            self.close_unexplained(time_ns, sent_ns);
+            self.close_unexplained(time_ns);
         }
         self.window = window;
     }
@@ -248,7 +246,7 @@ impl Sender {
         self.way_unknown = way_unknown;
     }
 
-    /// The left edge moves to `at`. When the oldest of what lies below was sent, if that was once.
+    /// The left edge moves to `at`.
     #[inline(always)]
     fn advance(
         &mut self,
@@ -258,10 +256,10 @@ impl Sender {
         heard: u64,
         whole: impl Fn() -> Ack,
         sink: &mut dyn Sink,
-    ) -> Option<i64> {
+    ) {
         if at > self.nxt {
             // acknowledged but never seen: the sender's data are not (all) in the capture
-            return None;
+            return;
         }
         let from = self.una;
         let first = self
@@ -306,7 +304,6 @@ impl Sender {
         let window = window.map(|w| f64::from(w) / f64::from(self.smss));
         self.rounds.acked(time_ns, bytes, self.una, window, self.phase);
         self.settle(time_ns, sink);
-        sample_ns
     }
 
     /// Without a handshake: no answer comes sooner than the least round trip, and samples, of the oldest segment that an ACK

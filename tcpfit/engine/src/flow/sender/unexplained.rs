@@ -101,10 +101,9 @@ impl Sender {
         self.fates.answers.are_too_few_for(above, self.smss)
     }
 
-    /// Without SACK: what is left of duplicate ACKs when data that brought them cannot be held any longer. An ACK came at
-    /// `now_ns` that covers what was sent, once, at `sent_ns`.
+    /// Without SACK: what is left of duplicate ACKs when data that brought them cannot be held any longer.
     #[inline(never)]
-    pub(super) fn close_unexplained(&mut self, now_ns: i64, sent_ns: Option<i64>) {
+    pub(super) fn close_unexplained(&mut self, now_ns: i64) {
         while let Some(&answer) = self.duplicates.lone.front().filter(|answer| answer.nxt <= self.una) {
             // no ACK has jumped over what would have been held: some copy was answered
             self.duplicates.lone.pop_front();
@@ -116,9 +115,7 @@ impl Sender {
             let (acks, bytes) = (self.totals.acks, self.totals.acked_bytes);
             let answers = &mut self.fates.answers;
             answers.on_counted(now_ns, acks, bytes, self.smss);
-            if sent_ns.is_some() {
-                answers.take_together(now_ns, self.rtt.srtt_s);
-            }
+            answers.take_together(now_ns, self.rtt.srtt_s);
             self.close_stretch(now_ns);
         } else if self.una >= self.duplicates.held_to {
             self.unexplained_acks = 0;
