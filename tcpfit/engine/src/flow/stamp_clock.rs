@@ -44,7 +44,7 @@ impl StampClock {
     pub fn learn(&mut self, stamp: u32, time_ns: i64, slack_ns: impl FnOnce() -> i64) {
         self.last = (stamp, time_ns);
         if self.tick_ns == 0 {
-            self.find_tick(stamp, time_ns, slack_ns());
+            self.find_tick(stamp, time_ns, slack_ns);
         }
     }
 
@@ -53,12 +53,13 @@ impl StampClock {
         self.first.map(|_| self.last.0)
     }
 
-    fn find_tick(&mut self, stamp: u32, time_ns: i64, slack_ns: i64) {
+    fn find_tick(&mut self, stamp: u32, time_ns: i64, slack_ns: impl FnOnce() -> i64) {
         let (first, first_ns) = *self.first.get_or_insert((stamp, time_ns));
         let (ticks, since_ns) = (i64::from(stamp.wrapping_sub(first) as i32), time_ns - first_ns);
         if since_ns < LONG_NS || ticks < 2 {
             return;
         }
+        let slack_ns = slack_ns();
         let near = |tick_ns: &&i64| {
             let ran_ns = ticks * **tick_ns;
             (since_ns - ran_ns).abs() < slack_ns + (ran_ns as f64 * NEAR) as i64
