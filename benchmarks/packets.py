@@ -136,6 +136,7 @@ def at_receiver(name: str, sent: list[Sent], arrivals: list[Arrival], capture: C
             originals.add(arrival.frame)
         highest[arrival.flow] = max(highest[arrival.flow], arrival.right)
         newest[arrival.flow] = max(newest[arrival.flow], arrival.sent.number)
+    weigh_words(true, originals, capture, found)
     said = words(capture)
     by_frame = {arrival.frame: arrival.sent for arrival in arrivals}
     for program, says in said.items():
@@ -152,6 +153,15 @@ def at_receiver(name: str, sent: list[Sent], arrivals: list[Arrival], capture: C
                 found.misses.append(
                     Miss("reordering or retransmission", name, "receiver", note, says[frame], frame, "")
                 )
+
+
+def weigh_words(true: dict[int, str], originals: set[int], capture: Capture, found: Found) -> None:
+    """How often a word is right that was said with some confidence."""
+    names = {"duplicate": DUPLICATE}
+    for event in capture.events:
+        frame, kind = event["frame"], event["kind"]
+        if kind in ("reordering", "retransmission", "duplicate") and (frame in true or frame in originals):
+            found.weigh("receiver", event, 1, names.get(kind, kind) in ACCEPTED.get(true.get(frame, ""), ()))
 
 
 def words(capture: Capture) -> dict[str, dict[int, str]]:
@@ -175,13 +185,20 @@ def words(capture: Capture) -> dict[str, dict[int, str]]:
 def at_sender(name: str, sent: list[Sent], capture: Capture, found: Found) -> None:
     """Lost or not?"""
     lost: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    by_frame: dict[int, list[Sent]] = defaultdict(list)
+    for one in sent:
+        by_frame[one.frame].append(one)
     nowhere = 0
     for event in capture.events:
         if event["kind"] == "loss":
             if event["frame"] is None:
                 nowhere += event["segments"]
+                found.weigh("sender", event, event["segments"], 0)
             else:
-                lost[event["frame"]].append((event["left"], event["right"]))
+                left, right = event["left"], event["right"]
+                lost[event["frame"]].append((left, right))
+                told = [one for one in by_frame[event["frame"]] if left < one.right and one.left < right]
+                found.weigh("sender", event, len(told), sum(one.lost for one in told))
     if nowhere:
         found.sender[TCPFIT]["not in the capture", ARRIVED, LOST] += nowhere
         found.misses += [Miss("lost or not", name, "sender", ARRIVED, LOST, None, "not in the capture")] * nowhere
@@ -221,9 +238,14 @@ def by_segment(name: str, sent: list[Sent], capture: Capture, found: Found) -> N
         return [(flow, edge) for edge in of[first : bisect.bisect_left(of, right)]]
 
     said: dict[str, Counter[tuple[Ends, int]]] = {TCPFIT: Counter()}
-    for event in capture.events:
-        if event["kind"] == "loss":
-            said[TCPFIT].update(within(capture.flows[event["flow"]], event["left"], event["right"]))
+    left_over = true.copy()
+    losses = [event for event in capture.events if event["kind"] == "loss"]
+    for event in sorted(losses, key=lambda event: -event["confidence"]):  # what is too many is the least sure
+        told = within(capture.flows[event["flow"]], event["left"], event["right"])
+        right = [one for one in told if left_over[one] > 0]
+        said[TCPFIT].update(told)
+        left_over.subtract(right)
+        found.weigh("receiver", event, len(told), len(right))
     if (flags := tshark(capture)) is not None:
         said[TSHARK] = Counter()
         highest: dict[Ends, int] = defaultdict(lambda: 1)
@@ -272,13 +294,13 @@ def causes(
         for kind, at_sender_s in happened.items():
             true = at_sender_s if place == "sender" else as_it_arrives(at_sender_s, of_syn, arrivals)
             said: Times = defaultdict(list)
-            frames: dict[tuple[tuple[int, int], float], int | None] = {}
+            events: dict[tuple[tuple[int, int], float], dict[str, Any]] = {}
             for event in capture.events:
                 if event["kind"] == kind:
                     ends = capture.flows[event["flow"]]
                     at = event["time_ns"] / 1e9
                     said[ends.sport, ends.dport].append(at)
-                    frames[(ends.sport, ends.dport), at] = event["frame"]
+                    events[(ends.sport, ends.dport), at] = event
             by_program = {TCPFIT: said}
             if kind == "recovery" and (flags := tshark(capture)) is not None:
                 by_program[TSHARK] = episodes(capture, flags, rtt_s)
@@ -291,9 +313,19 @@ def causes(
                     counter["paired"] += len(true.get(one, [])) - len(missed)
                     if program != TCPFIT:
                         continue
+                    for at in times.get(one, []):
+                        found.weigh(place, events[one, at], 1, at not in alone)
                     question = CAUSES[kind]
                     found.misses += [
-                        Miss(question, folder.name, place, "none", "one", frames[one, at], f"at {at - start_s:.4f} s")
+                        Miss(
+                            question,
+                            folder.name,
+                            place,
+                            "none",
+                            "one",
+                            events[one, at]["frame"],
+                            f"at {at - start_s:.4f} s",
+                        )
                         for at in alone
                     ]
                     found.misses += [

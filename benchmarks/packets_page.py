@@ -55,6 +55,10 @@ here every packet is compared. Nothing was tuned for this page.
   compared with the retransmissions sent and with the late segments.
 """
 
+SURE = """What the events' `confidence` is worth: how many of those said with it are so. Losses are counted by
+transmission at the sender and by segment at the receiver, where those that are too many are taken to be the least
+sure ones."""
+
 
 def page(found: Found, scenarios: int) -> str:
     """All tables, as Markdown."""
@@ -70,6 +74,7 @@ def page(found: Found, scenarios: int) -> str:
         sender_tables(found),
         segment_table(found),
         cause_table(found),
+        sure_table(found),
         count_table(found),
         miss_tables(found),
     ]
@@ -186,6 +191,17 @@ def cause_table(found: Found) -> str:
         figures = share(counter["paired"], counter["said"]), share(counter["paired"], counter["true"])
         table.append((flows, cause, place, program, *numbers, *figures))
     return f"## Causes\n\n{aligned(table, left=4)}\n"
+
+
+def sure_table(found: Found) -> str:
+    """What a confidence is worth."""
+    table: list[tuple[str, ...]] = [("event", "capture", "reason", "confidence", "said", "right", "share")]
+    for (place, kind, reason, confidence), counter in sorted(
+        found.sure.items(), key=lambda item: (item[0][1], *item[0])
+    ):
+        said, right = counter["said"], counter["right"]
+        table.append((kind, place, reason, f"{confidence:g}", f"{said:,}", f"{right:,}", share(right, said)))
+    return f"## How sure\n\n{SURE}\n\n{aligned(table, left=3)}\n"
 
 
 def count_table(found: Found) -> str:

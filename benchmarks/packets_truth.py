@@ -84,17 +84,24 @@ class Found:
     """By flows, cause, place and program: paired, said, true."""
     counts: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """By count and program: captures right, within tolerance, captures; sums said and true."""
+    sure: dict[tuple[str, str, str, float], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By place, kind of event, reason and confidence of tcpfit's: said, right."""
     misses: list[Miss] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     """Where the truth does not agree with itself."""
 
     def add(self, other: Found) -> None:
-        for name in ("receiver", "in_order", "sender", "segments", "causes", "counts"):
+        for name in ("receiver", "in_order", "sender", "segments", "causes", "counts", "sure"):
             mine, theirs = getattr(self, name), getattr(other, name)
             for key, counter in theirs.items():
                 mine[key].update(counter)
         self.misses += other.misses
         self.doubts += other.doubts
+
+    def weigh(self, place: str, event: dict[str, Any], said: int, right: int) -> None:
+        """So many things that an event says, and how many of them are so."""
+        key = (place, event["kind"], event["reason"] or "", event["confidence"])
+        self.sure[key].update(said=said, right=right)
 
 
 class Capture:
