@@ -57,7 +57,22 @@ diagnoses. Three of these flows are sample traces. What is missed, and why:
 - **Path copies without SACK**: of 106 losses 71 are found where the path copies 2 % of the packets.
 - **smoltcp's receiver** keeps 32 holes and drops what comes beyond them: lost to the sender, not to the path.
 
-Windows, the BSDs and macOS have not been measured.
+lwIP 2.1.3, between two of its stacks on a simulated clock, and libslirp 4.7 (4.4BSD's Reno, QEMU's user networking)
+with a Linux kernel at the other end were added later (2026-11-27): 2023 of 2260 cells of 76 flows of lwIP (89.5 %)
+and 1142 of 1220 of 42 flows of libslirp (93.6 %), with some of which rules were mended; 1004 of 1128 on 38 flows of
+lwIP made afterwards (89.0 %). Missed are most of all:
+
+- **lwIP's receiver without a queue for out-of-order data** (`TCP_QUEUE_OOSEQ 0`): what it had acknowledged it did
+  not keep, and at the sender all that is sent again passes for lost on the path.
+- **lwIP's receiver waits with the ACK of what fills a hole**; until it was seen to, needless copies without an
+  answer of their own pass for lost.
+- **lwIP offers SACK and does not use it when it sends**: its recoveries end with each partial ACK, and are counted
+  as one.
+- **Round trips at the receiver of senders without timestamps** behind a queue that grows between losses.
+- **Many lost ACKs** (20 to 40 %): needless resends of the timer pass for losses, though the receiver's numbers
+  would tell some.
+
+Windows, macOS and the BSDs' present stacks have not been measured.
 
 ## What cannot be had from one end, and why
 
