@@ -84,8 +84,8 @@ impl End {
 /// The least and the largest of the windows; of none the least is the larger.
 #[derive(Clone, Copy)]
 pub(super) struct Windows {
-    pub(super) least: u16,
-    pub(super) most: u16,
+    least: u16,
+    most: u16,
 }
 
 impl Default for Windows {

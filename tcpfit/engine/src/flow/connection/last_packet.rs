@@ -7,10 +7,10 @@ use crate::segment::Segment;
 /// What tells a packet from its copy by a mirror port.
 #[derive(Clone, Copy, Default)]
 pub(super) struct LastPacket {
-    pub(super) time_ns: i64,
-    pub(super) print: u32,
-    pub(super) ip_id: u16,
-    pub(super) ttl: u8,
+    time_ns: i64,
+    print: u32,
+    ip_id: u16,
+    ttl: u8,
     /// The end's SYN, or the other's, came twice: all packets may.
     pub(super) doubled: bool,
 }

@@ -5,7 +5,7 @@ use crate::events::answers::{Filling, Moment};
 use crate::events::fate::Fates;
 use crate::events::lone_answers::LoneAnswer;
 use crate::flow::scoreboard::Unit;
-use crate::rows::Phase;
+use crate::rows::{Phase, Vantage};
 
 /// Unexplained duplicate ACKs that are remembered.
 const LONE: usize = 64;
@@ -87,11 +87,16 @@ impl Sender {
         }
     }
 
-    /// Nothing but numbers tells of ACKs that were lost: the first segment was not, if the receiver has sent fewer packets since the
-    /// last that came than those above it would have brought from above a hole. Each of these was sent once, since that packet
-    /// came and before the first was sent again.
+    /// At the sender, nothing but numbers tells of ACKs that were lost: the first segment was not, if the receiver has sent fewer
+    /// packets since the last that came than those above it would have brought from above a hole. Each of these was sent once,
+    /// since that packet came and before the first was sent again.
     fn has_few_answers_for(&self, units: usize) -> bool {
-        let (Some(first), false) = (self.board.units.front(), self.timestamps) else {
+        let Some(first) = self
+            .board
+            .units
+            .front()
+            .filter(|_| self.vantage == Vantage::Sender && !self.timestamps)
+        else {
             return false;
         };
         let again = self.board.resends(first).first().map_or(0, |t| t.order);
