@@ -28,13 +28,13 @@ from packets_truth import (
     ARRIVED,
     CAUSES,
     COPY,
-    DUPLICATE,
     LATE_AGAIN,
     LOST,
     NOTHING,
     ORIGINAL,
     REORDERING,
     RETRANSMISSION,
+    WORDS,
     Arrival,
     Capture,
     Ends,
@@ -157,21 +157,19 @@ def at_receiver(name: str, sent: list[Sent], arrivals: list[Arrival], capture: C
 
 def weigh_words(true: dict[int, str], originals: set[int], capture: Capture, found: Found) -> None:
     """How often a word is right that was said with some confidence."""
-    names = {"duplicate": DUPLICATE}
     for event in capture.events:
-        frame, kind = event["frame"], event["kind"]
-        if kind in ("reordering", "retransmission", "duplicate") and (frame in true or frame in originals):
-            found.weigh("receiver", event, 1, names.get(kind, kind) in ACCEPTED.get(true.get(frame, ""), ()))
+        frame, word = event["frame"], WORDS.get(event["kind"])
+        if word and (frame in true or frame in originals):
+            found.weigh("receiver", event, 1, word in ACCEPTED.get(true.get(frame, ""), ()))
 
 
 def words(capture: Capture) -> dict[str, dict[int, str]]:
     """By program and frame, the word for the segment."""
     kinds: dict[int, set[str]] = defaultdict(set)
     for event in capture.events:
-        if event["frame"] is not None and event["kind"] in ("reordering", "retransmission", "duplicate"):
-            kinds[event["frame"]].add(event["kind"])
-    names = {"duplicate": DUPLICATE}
-    said = {TCPFIT: {f: " and ".join(sorted(names.get(kind, kind) for kind in of)) for f, of in kinds.items()}}
+        if event["frame"] is not None and event["kind"] in WORDS:
+            kinds[event["frame"]].add(WORDS[event["kind"]])
+    said = {TCPFIT: {frame: " and ".join(sorted(of)) for frame, of in kinds.items()}}
     if flags := tshark(capture):
         said[TSHARK] = {}
         for frame, of in flags.items():
@@ -316,16 +314,9 @@ def causes(
                     for at in times.get(one, []):
                         found.weigh(place, events[one, at], 1, at not in alone)
                     question = CAUSES[kind]
+                    frames = {at: events[one, at]["frame"] for at in alone}
                     found.misses += [
-                        Miss(
-                            question,
-                            folder.name,
-                            place,
-                            "none",
-                            "one",
-                            events[one, at]["frame"],
-                            f"at {at - start_s:.4f} s",
-                        )
+                        Miss(question, folder.name, place, "none", "one", frames[at], f"at {at - start_s:.4f} s")
                         for at in alone
                     ]
                     found.misses += [

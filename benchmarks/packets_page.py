@@ -196,9 +196,7 @@ def cause_table(found: Found) -> str:
 def sure_table(found: Found) -> str:
     """What a confidence is worth."""
     table: list[tuple[str, ...]] = [("event", "capture", "reason", "confidence", "said", "right", "share")]
-    for (place, kind, reason, confidence), counter in sorted(
-        found.sure.items(), key=lambda item: (item[0][1], *item[0])
-    ):
+    for (kind, place, reason, confidence), counter in sorted(found.sure.items()):
         said, right = counter["said"], counter["right"]
         table.append((kind, place, reason, f"{confidence:g}", f"{said:,}", f"{right:,}", share(right, said)))
     return f"## How sure\n\n{SURE}\n\n{aligned(table, left=3)}\n"

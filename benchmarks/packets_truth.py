@@ -19,6 +19,7 @@ LOSS, RECOVERY = 4, 3  # of the kernel's congestion states
 ORIGINAL, AGAIN, LATE_AGAIN, COPY = "late original", "retransmission", "late retransmission", "copy by the path"
 REORDERING, RETRANSMISSION, DUPLICATE, NOTHING = "reordering", "retransmission", "copy", "nothing"
 BOTH = "reordering and retransmission"
+WORDS = {"reordering": REORDERING, "retransmission": RETRANSMISSION, "duplicate": DUPLICATE}  # by kind of event
 ACCEPTED = {
     ORIGINAL: {REORDERING},
     AGAIN: {RETRANSMISSION},
@@ -85,7 +86,7 @@ class Found:
     counts: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """By count and program: captures right, within tolerance, captures; sums said and true."""
     sure: dict[tuple[str, str, str, float], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """By place, kind of event, reason and confidence of tcpfit's: said, right."""
+    """By kind of event, place, reason and confidence of tcpfit's: said, right."""
     misses: list[Miss] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
     """Where the truth does not agree with itself."""
@@ -100,7 +101,7 @@ class Found:
 
     def weigh(self, place: str, event: dict[str, Any], said: int, right: int) -> None:
         """So many things that an event says, and how many of them are so."""
-        key = (place, event["kind"], event["reason"] or "", event["confidence"])
+        key = (event["kind"], place, event["reason"] or "", event["confidence"])
         self.sure[key].update(said=said, right=right)
 
 
