@@ -6,7 +6,6 @@ import gzip
 import ipaddress
 import json
 import re
-import struct
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -15,6 +14,7 @@ import numpy as np
 import polars as pl
 import pytest
 from test_scenarios import TRACES, Reader
+from test_timers import MSS, RTT_S, Conversation, stamps, stop_and_go
 
 import tcpfit
 from tcpfit.diagnosis import findings
@@ -176,75 +176,39 @@ def test_data_both_ways_at_once_is_no_dialogue(tmp_path):
     assert {} == found(path)
 
 
-def replies(sent, mss):
-    """A host that offers `mss` and sends (seconds, sequence number, bytes, stamps), and ACKs (seconds, ACK, stamps)."""
-    ends, back = ("10.0.0.1", "10.0.0.2", 40000, 80), ("10.0.0.2", "10.0.0.1", 80, 40000)
-    option = b"\x02\x04" + mss.to_bytes(2, "big")
-
-    def stamps(pair):
-        return b"" if pair is None else struct.pack(">BBBBII", 1, 1, 8, 10, *pair)
-
-    def own(pair, with_mss):
-        return (option if with_mss else b"") + stamps(pair)
-
-    (first, second), data, acks = sent
-    timed = [
-        (0.0, captures.tcp(*ends, 0, 0, captures.SYN, options=own(first, True))),
-        (0.05, captures.tcp(*back, 0, 1, captures.SYN | captures.ACK, options=own(second, True))),
-        (0.0501, captures.tcp(*ends, 1, 1, captures.ACK, options=stamps(first))),
-    ]
-    timed += [(at, captures.tcp(*ends, seq, 1, captures.ACK, size, stamps(pair))) for at, seq, size, pair in data]
-    timed += [
-        (at, captures.tcp(*back, 1, ack, captures.ACK, options=stamps(pair), window=60000)) for at, ack, pair in acks
-    ]
-    frames = [
-        (at, captures.link(datagram, captures.ETHERNET)) for at, datagram in sorted(timed, key=lambda one: one[0])
-    ]
-    return [captures.Packet(captures.START_NS + round(at * 1e9), frame, len(frame)) for at, frame in frames]
-
-
 @pytest.mark.parametrize(("mss", "said"), [(1000, set()), (1020, set()), (1460, {"delayed-ack-nagle"})])
 def test_a_full_segment_may_be_a_little_shorter_than_the_mss(tmp_path, mss, said):
     """Segments of 1,000 bytes wait 40 ms each for the ACK of the one before. If they are as full as this host's are,
     they do not wait because they are small (BSD's slirp sends 1,440 of an MSS of 1,460)."""
-    data, acks, at, seq = [], [], 0.06, 1
-    for number in range(24):
-        data.append((at, seq, 1000, None))
-        seq += 1000
-        answered = at + (0.05 if number < 8 else 0.09)
-        acks.append((answered, seq, None))
-        at = answered + 0.0001
+    talk = Conversation(sack=False, mss=mss, window=60000)
+    at_s, seq = stop_and_go(talk, 0.1, 8)
+    for _ in range(16):
+        talk.sent(at_s, seq, payload=MSS)
+        seq += MSS
+        at_s += RTT_S + 0.04
+        talk.heard(at_s, seq)
+        at_s += 2e-5
     path = tmp_path / "waits.pcap"
-    path.write_bytes(captures.pcap(replies(((None, None), data, acks), mss)))
+    talk.analysed(path)
     assert said == {name for _, name in found(path)} & {"delayed-ack-nagle"}
 
 
-@pytest.mark.parametrize(("answer_s", "said"), [(0.05, set()), (0.4, {"spurious-timeouts"})])
+@pytest.mark.parametrize(("answer_s", "said"), [(RTT_S, set()), (8 * RTT_S, {"spurious-timeouts"})])
 def test_an_old_stamp_may_answer_the_last_copy(tmp_path, answer_s, said):
     """The ACK after two expiries of the timer echoes the original. A round trip after the last copy it may be that
     one's answer, whose stamp the receiver did not take (RFC 7323, 4.3), and that of the original was lost."""
-    data, acks, at, seq = [], [], 0.06, 1
-
-    def tick(at_s):
-        return 1000 + round(1000 * at_s)
-
-    for _ in range(12):
-        data.append((at, seq, 1000, (tick(at), 7000)))
-        seq += 1000
-        acks.append((at + 0.05, seq, (7000 + round(1000 * at), tick(at))))
-        at += 0.0501
-    original = at
-    for wait in (0, 0.3, 0.9):
-        data.append((original + wait, seq, 1000, (tick(original + wait), 7600)))
-    acks.append((original + 0.9 + answer_s, seq + 1000, (9000, tick(original))))
-    at, seq = original + 2.5, seq + 1000
-    for _ in range(3):
-        data.append((at, seq, 1000, (tick(at), 9000)))
-        seq += 1000
-        acks.append((at + 0.05, seq, (7000 + round(1000 * at), tick(at))))
-        at += 0.0501
+    talk = Conversation(sack=False, options=stamps(0, 0))
+    seq = 1
+    for number in range(15):
+        at_s = 0.1 + 2 * RTT_S * number + (2.5 if number > 11 else 0.0)
+        copies = (0.0, 0.3, 0.9) if number == 11 else (0.0,)
+        for wait_s in copies:
+            talk.sent(at_s + wait_s, seq, payload=MSS, options=stamps(at_s + wait_s, at_s - RTT_S))
+        seq += MSS
+        answered_s = at_s + copies[-1] + (answer_s if number == 11 else RTT_S)
+        talk.heard(answered_s, seq, options=stamps(answered_s, at_s))
     path = tmp_path / "old.pcap"
-    path.write_bytes(captures.pcap(replies((((1000, 0), (7000, 1000)), data, acks), 1012)))
+    talk.analysed(path)
     assert said == {name for _, name in found(path)} & {"spurious-timeouts"}
 
 

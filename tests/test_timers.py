@@ -19,9 +19,18 @@ MSS, RTT_S = 1000, 0.05
 class Conversation:
     """Packets at a capture point, in any order; sequence numbers count from the SYN."""
 
-    def __init__(self, *, sack: bool, halves_s: tuple[float, float] = (RTT_S, 1e-5), options: bytes = b"") -> None:
+    def __init__(
+        self,
+        *,
+        sack: bool,
+        halves_s: tuple[float, float] = (RTT_S, 1e-5),
+        options: bytes = b"",
+        mss: int = MSS,
+        window: int = 1000,
+    ) -> None:
         self.packets: list[Packet] = []
-        options += struct.pack(">BBH", 2, 4, MSS + 12 * bool(options)) + (b"\x04\x02\x01\x01" if sack else b"")
+        self.window = window
+        options += struct.pack(">BBH", 2, 4, mss + 12 * bool(options)) + (b"\x04\x02\x01\x01" if sack else b"")
         self.sent(0, 0, SYN, options=options)
         self.heard(halves_s[0], 1, flags=SYN | ACK, options=options)
         self.sent(sum(halves_s), 1)
@@ -37,7 +46,7 @@ class Conversation:
 
     def _add(self, at_s, src, seq, ack, flags, payload, options, ip_id):
         ends = (SENDER, RECEIVER, 40000, 80) if src == SENDER else (RECEIVER, SENDER, 80, 40000)
-        datagram = captures.tcp(*ends, seq, ack, flags, payload, options, ip_id=ip_id)
+        datagram = captures.tcp(*ends, seq, ack, flags, payload, options, self.window, ip_id=ip_id)
         frame = captures.link(datagram, captures.ETHERNET)
         self.packets.append(Packet(START_NS + round(at_s * 1e9), frame, len(frame)))
 
