@@ -3,10 +3,11 @@
 **Claim**: how often, how long each wait was, and their sum.
 **Rule**: Nagle's algorithm (RFC 9293, 3.7.4) holds a segment smaller than the MSS while data is outstanding; the
 receiver delays the ACK of a lone small segment (RFC 9293, 3.8.6.3: up to 0.5 s). A wait is: (1) a data segment below
-the MSS, the last of what is outstanding; (2) a bare ACK of it, 20 ms to 0.5 s later than the quickest ACK of the
-flow; (3) nothing else from the receiver meanwhile; (4) the next data, again below the MSS, as soon as that ACK can
-have reached the sender. Three waits at least, and three in four of the delayed bare ACKs of small segments must
-release data so: an application that merely writes now and then does not meet (4).
+the MSS, or below the largest that this host sends if that fills nine tenths of it, the last of what is outstanding;
+(2) a bare ACK of it, 20 ms to 0.5 s later than the quickest ACK of the flow; (3) nothing else from the receiver
+meanwhile; (4) the next data, again as small, as soon as that ACK can have reached the sender. Three waits at least,
+and three in four of the delayed bare ACKs of small segments must release data so: an application that merely writes
+now and then does not meet (4).
 **Evidence**: frames of segment, ACK and released segment. Seen from every vantage, since (4) allows the distance to
 the sender, which must be known: unknown vantage, silence. Silent too where the receiver's window holds the flow.
 **Remedy**: write a message with one call (writev, a buffer, TCP_CORK), or set TCP_NODELAY; TCP_QUICKACK at the
@@ -27,6 +28,7 @@ LEAST_S, MOST_S = 0.02, 0.5
 SOON_S = 0.002
 WAITS, RELEASED = 3, 0.75
 FULL = 0.9
+"""Share of the MSS that a flow's largest segments fill at least if they are full ones."""
 
 
 def find(view: View) -> Finding | None:
