@@ -202,6 +202,11 @@ impl Answers {
             // the segment may have waited for its ACK, until one came above a hole
             self.add_together(now_ns, 1);
         }
+        self.take_answered(now_ns, srtt_s)
+    }
+
+    /// A copy known to be needless is answered now, if one is due.
+    fn take_answered(&mut self, now_ns: i64, srtt_s: f64) -> bool {
         let due = self.take_due(now_ns, srtt_s);
         self.answered += u32::from(due.is_some_and(|due| due.order.is_some()));
         due.is_some()
@@ -329,12 +334,8 @@ impl Answers {
     /// The ACK counted last moved the left edge by an odd number of segments, of a receiver that waits for the second one: the last
     /// of them had waited, and a copy that was needless has brought the answer to both, if one is due (RFC 5681, 4.2).
     pub fn take_together(&mut self, now_ns: i64, srtt_s: f64) {
-        if !std::mem::take(&mut self.waited) {
-            return;
-        }
-        if let Some(due) = self.take_due(now_ns, srtt_s) {
+        if std::mem::take(&mut self.waited) && self.take_answered(now_ns, srtt_s) {
             self.of_one = false;
-            self.answered += u32::from(due.order.is_some());
             self.add_together(now_ns, 1);
         }
     }
