@@ -7,6 +7,7 @@ import struct
 import captures
 import pytest
 from captures import ACK, START_NS, SYN, Packet
+from queue_path import QueuePath
 
 import tcpfit
 
@@ -65,3 +66,56 @@ def test_queue_before_the_receiver_is_told_by_the_senders_clock(tmp_path, tick_s
     assert flow["rtt_mean_s"] == pytest.approx(mean_s, abs=0.0025)
     assert flow["rtt_p95_s"] == pytest.approx(p95_s, abs=0.005)
     assert flow["rtt_min_s"] == pytest.approx(2 * ONE_WAY_S, abs=0.001)
+
+
+# a path of 50 ms that holds 40 segments
+LINK = {"rate": 800, "way_s": 0.025}
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        # a queue that overflows, again and again, told by third duplicates, with SACK and without
+        QueuePath(**LINK, queue=40, threshold=50, seconds=40),
+        QueuePath(**LINK, queue=40, threshold=50, seconds=40, sack=True),
+        # slow start that goes on until the queue overflows
+        QueuePath(**LINK, queue=120, seconds=6),
+        # a queue that empties after each loss
+        QueuePath(**LINK, threshold=60, lost=frozenset(range(300, 20_000, 900)), seconds=25),
+        # nothing is lost, the receiver's window fills the queue
+        QueuePath(**LINK, window=90),
+        # losses on a path that is never full, and senders that have no more to send: no queue
+        QueuePath(rate=8000, way_s=0.025, threshold=50, lost=frozenset(range(300, 20_000, 400))),
+        QueuePath(**LINK, buffer=30),
+        QueuePath(**LINK, buffer=6),
+    ],
+    ids=["overflow", "sack", "slow-start", "emptied", "window", "losses", "buffer", "small-buffer"],
+)
+def test_queue_of_a_flow_without_timestamps_is_told_by_what_it_lost(tmp_path, path):
+    path.run(tmp_path)
+    ends = [tcpfit.analyze(tmp_path / f"{end}.pcap") for end in ("sender", "receiver")]
+    sender, receiver = (end.flows.row(0, named=True) for end in ends)
+    assert (sender["vantage"], receiver["vantage"]) == ("sender", "receiver")
+    assert receiver["rtt_samples"] == pytest.approx(sender["rtt_samples"], rel=0.1)
+    assert receiver["rtt_mean_s"] == pytest.approx(sender["rtt_mean_s"], rel=0.07)
+    assert receiver["rtt_p95_s"] == pytest.approx(sender["rtt_p95_s"], rel=0.07)
+    assert receiver["rtt_min_s"] == pytest.approx(2 * path.way_s, rel=0.02)
+    longest = [end.rounds["rtt_s"].max() for end in ends]
+    assert longest[1] == pytest.approx(longest[0], rel=0.2)
+
+
+@pytest.mark.parametrize(
+    ("path", "cause"),
+    [
+        (QueuePath(**LINK, queue=40, threshold=50, seconds=40, sack=True), "bottleneck-limited"),
+        (QueuePath(**LINK, window=90), "bottleneck-limited"),
+        (QueuePath(**LINK, window=30), "receiver-window-limited"),
+        (QueuePath(rate=8000, way_s=0.025, threshold=50, lost=frozenset(range(300, 20_000, 400))), "loss-limited"),
+    ],
+    ids=["overflow", "window", "small-window", "losses"],
+)
+def test_cause_of_a_flow_without_timestamps_is_the_same_at_both_ends(tmp_path, path, cause):
+    path.run(tmp_path)
+    for end in ("sender", "receiver"):
+        (flow,) = tcpfit.analyze(tmp_path / f"{end}.pcap").to_dict()["captures"][0]["flows"]
+        assert (end, flow["diagnosis"]["primary"]) == (end, cause)

@@ -132,7 +132,8 @@ def _follows(rounds: Rounds) -> Flags:
     """Flows whose flight follows the round trip, up and down without a loss, while their data keep to a straight
     line: a clock's, beside a queue of others. BBR's falls after each of its probes, in more rounds."""
     follows = np.zeros(len(rounds.flow_count), np.bool_)
-    for flow in np.flatnonzero(rounds.flow_in_line & (rounds.flow_falls <= PROBING)):
+    # where only losses tell how long ACKs were under way, flights are taken from that
+    for flow in np.flatnonzero(rounds.flow_in_line & (rounds.flow_falls <= PROBING) & ~rounds.flow_estimated):
         rows = slice(rounds.flow_begin[flow], rounds.flow_begin[flow] + rounds.flow_count[flow])
         flight = rounds.flight[rows][rounds.undisturbed[rows]]
         low, usual, high = np.quantile(flight, (0.05, 0.5, 0.95))

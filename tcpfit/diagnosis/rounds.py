@@ -84,6 +84,9 @@ class Rounds:
         self.open: Flags = (phase == "open").fill_null(False).to_numpy()
         self.after_timeout: Flags = (phase == "loss").fill_null(False).to_numpy()
         self.at_sender: Flags = (flows["vantage"].cast(pl.String) == "sender").fill_null(False).to_numpy()
+        # elsewhere than at the sender, without timestamps, round trips and flights are estimated from losses
+        stamped = flows["timestamps"].fill_null(False).to_numpy()
+        self.flow_estimated: Flags = ~self.at_sender & ~stamped
         self.flow_opposite = _opposites(flows["connection"].to_numpy())
         self.flow_least_s = evidence.column("rtt_min_s")
         self.away: Floats = np.nan_to_num(evidence.column("vantage_fraction"))

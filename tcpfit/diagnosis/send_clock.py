@@ -55,9 +55,10 @@ def flow_unprompted(rounds: Rounds) -> Floats:
     """Share of each flow's steady rounds that did not begin with the ACK that ended the round before.
 
     A sender that a window or a buffer holds sends when an ACK lets it; one that has not enough to send, or paces,
-    sends by a clock of its own. 0 with fewer rounds than make a plateau.
+    sends by a clock of its own. 0 with fewer rounds than make a plateau, and where only losses tell how long ACKs were
+    under way: when they came is not known to a part of that.
     """
-    return _late_share(rounds, rounds.lag_s > rounds.host_s)
+    return _late_share(rounds, (rounds.lag_s > rounds.host_s) & ~rounds.flow_estimated[rounds.owner])
 
 
 def flow_waited(rounds: Rounds) -> Floats:

@@ -6,8 +6,9 @@
 //! which answer the ACK that names them: the third duplicate (RFC 5681, 3.2) or a partial one (RFC 6582, 3.2). One that could
 //! be the timer's, which waits at least a round trip (RFC 6298, 2.3), shows no way; what comes without a silence is none.
 //!
-//! Not seen: a queue that grows between two losses of a flow without timestamps.
+//! What a queue adds between two resends that tell the way, `drift` says afterwards.
 
+use crate::flow::drift::By;
 use crate::flow::rare::Blank;
 use crate::flow::sender::Ack;
 use crate::flow::sequence::before;
@@ -108,6 +109,16 @@ pub struct Answer {
     pub asked: bool,
     /// Data sent for the second time, while no recovery was under way.
     pub opens: bool,
+    /// Without timestamps: for how long the link had been busy.
+    pub busy_ns: i64,
+}
+
+/// What a resend tells of the way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Shown {
+    pub by: By,
+    /// It is certain that duplicate ACKs have asked for it.
+    pub asked: bool,
 }
 
 impl Answer {
@@ -145,6 +156,8 @@ pub struct AckDelay {
     pub way_ns: i64,
     /// The same at the handshake: no way is shorter.
     pub least_ns: i64,
+    /// The handshake's own; 0 without one.
+    pub path_ns: i64,
     /// The answer that told the way.
     told_by: Option<Stamped>,
     /// Timestamp of the last ACK that came to the sender.
@@ -178,6 +191,7 @@ impl AckDelay {
         earlier: VecDeque::new(),
         way_ns: 0,
         least_ns: 0,
+        path_ns: 0,
         told_by: None,
         came: None,
         clock: StampClock::NEW,
@@ -190,6 +204,7 @@ impl AckDelay {
     pub fn set_way(&mut self, way_s: f64) {
         if way_s < LONGEST_WAY_S {
             self.way_ns = (way_s * 1e9) as i64;
+            self.path_ns = self.way_ns;
             self.least_ns = (way_s * 0.98e9) as i64;
         }
     }
@@ -235,13 +250,13 @@ impl AckDelay {
         Some(oldest)
     }
 
-    /// Without timestamps: a resend shows how long the ACK that asked for it took. Whether it is certain that duplicate ACKs
-    /// have asked for it.
-    pub fn on_resend(&mut self, answer: &Answer) -> bool {
+    /// Without timestamps: a resend shows how long the ACK that asked for it took.
+    pub fn on_resend(&mut self, answer: &Answer) -> Option<Shown> {
         let possible = self.way_ns == 0 && answer.resend() && !answer.older;
         if answer.tsecr.is_some() || !answer.is_sure_resend() && !possible {
-            return false;
+            return None;
         }
+        let by = if answer.opens { By::Loss } else { By::Recovery };
         if self.way_ns == 0 {
             // nothing has told the way yet: a resend that the third duplicate ACK asked for does
             let asked = Some(&self.edge).filter(|edge| edge.at == answer.left);
@@ -250,12 +265,10 @@ impl AckDelay {
                 .map(|third_ns| answer.time_ns - third_ns);
             self.way_ns = third_ns.filter(|&took_ns| took_ns < LOST_ACK_NS).unwrap_or(0);
             self.least_ns = self.way_ns / 2;
-            return false;
+            return (self.way_ns > 0).then_some(Shown { by, asked: false });
         }
         let mut edges = std::iter::once(&self.edge).chain(self.earlier.iter().rev());
-        let Some(&edge) = edges.find(|edge| edge.at == answer.left) else {
-            return false;
-        };
+        let &edge = edges.find(|edge| edge.at == answer.left)?;
         let partial_ns = answer.time_ns - edge.first_ns;
         let third_ns = edge.third_ns.map(|third_ns| answer.time_ns - third_ns);
         // after half a round trip of silence the flow's own queue is empty: what takes longer waited for the timer
@@ -268,19 +281,20 @@ impl AckDelay {
         let possible = |&took_ns: &i64| took_ns >= self.least_ns && took_ns < longest_ns;
         // no timer is shorter than a round trip (RFC 6298, 2.3), and a queue takes no more of the silence before it than
         // what the round trip has grown by: without the silence duplicate ACKs have asked for the resend
-        let asked_ns = third_ns.filter(|&took_ns| took_ns >= self.least_ns && took_ns < (LONGEST_WAY_S * 1e9) as i64);
+        // nor is a queue longer than the link has been busy: a host may wait for more than three duplicate ACKs
+        let most_ns = (LONGEST_WAY_S * 1e9) as i64;
+        let most_ns = most_ns.min(answer.busy_ns.saturating_add(self.least_ns + WAY_MARGIN_NS));
+        let asked_ns = third_ns.filter(|&took_ns| took_ns >= self.least_ns && took_ns < most_ns);
         if let Some(took_ns) = asked_ns.filter(|_| answer.opens && answer.silence_ns < self.least_ns / 2) {
             self.way_ns = took_ns;
-            return true;
+            return Some(Shown { by, asked: true });
         }
         // after as long a way as the last the third has asked for it, a timer runs since an earlier ACK
         let same = |took_ns: &i64| (took_ns - self.way_ns).abs() <= self.way_ns / SAME;
         let took_ns = [Some(partial_ns), third_ns].into_iter().flatten().filter(possible);
         let nearest = || took_ns.min_by_key(|took_ns| (took_ns - self.way_ns).abs());
-        if let Some(took_ns) = third_ns.filter(same).or_else(nearest) {
-            self.way_ns = took_ns;
-        }
-        false
+        self.way_ns = third_ns.filter(same).or_else(nearest)?;
+        Some(Shown { by, asked: false })
     }
 
     /// Learns the sender's clock, and what it says of how the answer came.
@@ -429,6 +443,7 @@ mod tests {
             older: false,
             asked: false,
             opens: false,
+            busy_ns: i64::MAX,
         }
     }
 
@@ -488,6 +503,7 @@ mod tests {
             older: false,
             asked: false,
             opens: false,
+            busy_ns: i64::MAX,
         };
         // of two with one stamp the second may still be under way: its own way shows when the next stamp comes back
         let mut came = |time_ns: i64, tsecr: u32| {
@@ -521,6 +537,7 @@ mod tests {
                 older: false,
                 asked: false,
                 opens: false,
+                busy_ns: i64::MAX,
             };
             let came_ns = acks.next(&answer).map(|ack| ack.time_ns);
             (came_ns, acks.way_ns)

@@ -3,6 +3,7 @@
 use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::arrivals::{Arrivals, Passing};
+use crate::flow::drift::By;
 use crate::flow::rare::Rare;
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
@@ -416,6 +417,7 @@ impl Flow {
             older: self.arrivals.is_older(segment.ip_id),
             asked: false,
             opens: self.sender.opens_episode(left, segment.time_ns),
+            busy_ns: i64::MAX,
         };
         answer.asked = self.is_further_resend(&answer, segment);
         if self.sender.way_unknown && segment.payload > 0 {
@@ -423,8 +425,11 @@ impl Flow {
         }
         let passage = self.acks.learn(&answer);
         self.sender.passes(passage);
-        if self.acks.on_resend(&answer) {
-            self.sender.episodes.answered_ns = segment.time_ns;
+        if answer.tsecr.is_none() && answer.data {
+            let AckDelay { way_ns, path_ns, .. } = *self.acks;
+            let segments = segment.payload.div_ceil(self.sender.smss);
+            answer.busy_ns = self.sender.drift.on_data(segment.time_ns, segments, way_ns, path_ns);
+            self.learn_from_resend(&answer);
         }
         while let Some(ack) = self.acks.next(&answer) {
             self.sender.on_late_ack(&ack, sink);
@@ -435,6 +440,17 @@ impl Flow {
         }
         if answer.is_sure_resend() && answer.tsecr.is_none() {
             self.deliver_asking_acks(&answer, segment, sink);
+        }
+    }
+
+    /// Without timestamps: what a resend tells of the way.
+    #[inline(never)]
+    fn learn_from_resend(&mut self, answer: &Answer) {
+        if let Some(shown) = self.acks.on_resend(answer) {
+            if shown.asked {
+                self.sender.episodes.answered_ns = answer.time_ns;
+            }
+            self.sender.on_way_told(self.acks.way_ns, shown.by);
         }
     }
 
@@ -449,11 +465,15 @@ impl Flow {
     #[inline(never)]
     fn deliver_asking_acks(&mut self, answer: &Answer, segment: &Segment, sink: &mut dyn Sink) {
         let sent = Arrivals::sent(&Passing::new(answer.left, segment));
+        let before_ns = self.acks.way_ns;
         while self.sender.nothing_asked_for(&sent) {
             let Some(ack) = self.acks.next_possible(answer) else {
-                return;
+                break;
             };
             self.sender.on_late_ack(&ack, sink);
+        }
+        if self.acks.way_ns < before_ns {
+            self.sender.on_way_told(self.acks.way_ns, By::Recovery);
         }
     }
 

@@ -105,10 +105,10 @@ impl Sender {
         self.phase == Phase::Open && head.is_some_and(|u| !u.is_resent())
     }
 
-    /// Without SACK: data at `left` that were sent once are sent again at `now_ns`, and no episode is under way. A host that may
-    /// wait for more than three duplicate ACKs sends new data upon each, and then its timer may end no silence.
+    /// Data at `left` that were sent once are sent again at `now_ns`, and no episode is under way. A host that may wait for more
+    /// than three duplicate ACKs sends new data upon each, and then its timer may end no silence.
     pub fn opens_episode(&self, left: u64, now_ns: i64) -> bool {
-        let open = !self.sack && self.phase == Phase::Open && left < self.nxt && !self.waits_longer();
+        let open = self.phase == Phase::Open && left < self.nxt && !self.waits_longer();
         let unit = || self.board.units.get(self.board.find(left));
         let may_wait = || self.duplicates.get().is_some_and(|duplicates| duplicates.beyond);
         open && unit().is_some_and(|u| !u.is_resent()) && !(may_wait() && self.timer_may_have_run(now_ns))

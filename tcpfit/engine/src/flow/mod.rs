@@ -7,6 +7,7 @@ pub mod attempts;
 pub mod connection;
 pub mod covered;
 pub mod direction;
+pub mod drift;
 pub mod guesses;
 mod hosts;
 mod index;

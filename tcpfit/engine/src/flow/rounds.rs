@@ -9,6 +9,8 @@ use std::collections::VecDeque;
 const LIMIT_MARGIN: f64 = 3.0;
 /// Rounds of one and the same flight after which the send buffer may hold it, not the congestion window.
 const FLAT_ROUNDS: u32 = 8;
+/// Rounds whose round trips are not known yet that are kept at most.
+const HELD: usize = 256;
 /// Rounds that wait for their losses at most; beyond, the oldest goes out as it is.
 const WAITING: usize = 4096;
 
@@ -154,6 +156,34 @@ impl Rounds {
             limited: 0,
             count: 0,
         }
+    }
+
+    /// When the last round ended.
+    pub fn ended_ns(&self) -> i64 {
+        self.waiting.back().map_or(i64::MIN, |row| row.end_ns)
+    }
+
+    /// More rounds wait than are kept for their round trips to be known.
+    pub fn are_many(&self) -> bool {
+        self.waiting.len() > HELD
+    }
+
+    /// Corrects the rounds that ended since: `corrected_s` says what a round trip was that seemed so long, between two times.
+    /// What passed was the same, so the flight was larger, or smaller (Little's law). The largest.
+    pub fn correct(&mut self, since_ns: i64, corrected_s: impl Fn(f64, i64, i64) -> f64) -> f64 {
+        let from = self.waiting.partition_point(|row| row.end_ns < since_ns);
+        let mut most = 0.0f64;
+        for row in self.waiting.range_mut(from..).filter(|row| row.rtt_s > 0.0) {
+            let ratio = corrected_s(row.rtt_s, row.start_ns, row.end_ns) / row.rtt_s;
+            row.rtt_s *= ratio;
+            row.flight *= ratio;
+            row.cwnd_low *= ratio.min(1.0);
+            most = most.max(row.flight);
+            self.limited -= u32::from(row.limited);
+            row.limited = row.flight + LIMIT_MARGIN >= row.rwnd;
+            self.limited += u32::from(row.limited);
+        }
+        most
     }
 
     /// `segments` were sent; a round begins if none is under way and ends when `nxt` is acknowledged.

@@ -105,6 +105,36 @@ impl Histogram {
         }
     }
 
+    /// Moves samples to another bin, from the nearest ones that have some.
+    fn revise(&mut self, told_s: f64, rtt_s: f64, count: u32) {
+        let at = usize::from(Bin::of(told_s).number.saturating_sub(self.first));
+        let mut left = count;
+        for far in 0..self.counts.len() {
+            for place in [at.checked_sub(far), at.checked_add(far)].into_iter().flatten() {
+                if let Some(held) = self.counts.get_mut(place) {
+                    let moved = left.min(*held);
+                    *held -= moved;
+                    left -= moved;
+                }
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        let bin = Bin::of(rtt_s).number;
+        let before = |histogram: &Self| {
+            histogram
+                .counts
+                .get(usize::from(bin.wrapping_sub(histogram.first)))
+                .copied()
+        };
+        if before(self).is_none() {
+            self.add_new(bin);
+            self.counts[usize::from(bin - self.first)] -= 1;
+        }
+        self.counts[usize::from(bin - self.first)] += count - left;
+    }
+
     #[cold]
     #[inline(never)]
     fn add_new(&mut self, bin: u16) {
@@ -196,6 +226,26 @@ impl Rtt {
         Floor {
             min_s: self.min_s,
             near,
+        }
+    }
+
+    /// Of `count` samples that were taken for `told_s`, what they were; the estimator is left as it is.
+    pub fn revise(&mut self, told_s: f64, rtt_s: f64, count: u32) {
+        let more_s = rtt_s - told_s;
+        if more_s == 0.0 || self.samples == 0 {
+            return;
+        }
+        self.sum += more_s * f64::from(count);
+        self.sum_squares += more_s * (rtt_s + told_s) * f64::from(count);
+        match &mut self.kept {
+            Kept::Many(histogram) => histogram.revise(told_s, rtt_s, count),
+            Kept::Few(few) => {
+                let off = |sample: &f64| (sample - told_s).abs();
+                let known = few.iter_mut().take(self.samples as usize);
+                if let Some(sample) = known.min_by(|a, b| off(a).total_cmp(&off(b))) {
+                    *sample = rtt_s;
+                }
+            }
         }
     }
 
@@ -362,6 +412,41 @@ mod tests {
         }
         assert!((rtt.mean_s().unwrap() - 0.5005).abs() < 1e-12);
         assert!((rtt.sd_s().unwrap() - (999_999.0f64 / 12.0).sqrt() / 1e3).abs() < 1e-9);
+    }
+
+    #[test]
+    fn samples_are_revised_in_all_that_is_told_of_them() {
+        for samples in [5u32, 40] {
+            let mut rtt = Rtt::default();
+            for _ in 0..samples {
+                rtt.sample(0.05, 1, 2);
+            }
+            let revised = samples / 5;
+            for _ in 0..revised {
+                rtt.revise(0.05, 0.1, 1);
+            }
+            assert_eq!(rtt.samples, u64::from(samples));
+            assert!((rtt.mean_s().unwrap() - 0.06).abs() < 1e-12);
+            let spread = (f64::from(samples) / f64::from(samples - 1)).sqrt();
+            assert!((rtt.sd_s().unwrap() / spread - 0.02).abs() < 2.5e-3);
+            assert!((0.05..0.0516).contains(&rtt.quantile_s(0.8).unwrap()));
+            assert!((0.1..0.1031).contains(&rtt.quantile_s(0.81).unwrap()));
+            // the estimator has had what it had
+            assert!((rtt.srtt_s - 0.05).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn a_mean_of_samples_is_revised_in_the_nearest_bins() {
+        let mut rtt = Rtt::default();
+        for n in 0..20 {
+            rtt.sample(if n % 2 == 0 { 0.05 } else { 0.06 }, 1, 2);
+        }
+        rtt.revise(0.055, 0.1, 4);
+        let quantiles = [0.3, 0.8, 0.81].map(|share| rtt.quantile_s(share).unwrap());
+        for (quantile, least) in quantiles.into_iter().zip([0.05, 0.06, 0.1]) {
+            assert!((least..least * 1.032).contains(&quantile), "{quantiles:?}");
+        }
     }
 
     #[test]

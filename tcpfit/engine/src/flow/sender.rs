@@ -13,6 +13,7 @@ use crate::events::lone_answers::LoneAnswer;
 use crate::events::marks::{Marks, State};
 use crate::events::reordering::Reordering;
 use crate::flow::covered::Covered;
+use crate::flow::drift::{By, Drift, Seen};
 use crate::flow::rare::{Blank, Rare};
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
@@ -116,6 +117,8 @@ pub struct Sender {
     window_field: u16,
     /// Other options leave room for a SACK block or two in an ACK: the blocks do not tell of all that has arrived.
     pub few_blocks: bool,
+    /// Away from the sender, without timestamps.
+    pub drift: Rare<Drift>,
 }
 
 /// Where pointers take eight bytes, these begin a line of a cache.
@@ -231,6 +234,7 @@ impl Sender {
             totals: Totals::default(),
             clock_ns: 0,
             flight_max: 0.0,
+            drift: Rare::new(flow),
         }
     }
 
@@ -401,7 +405,12 @@ impl Sender {
             known_ns = fates.known_ns(known_ns);
         }
         let late_due = |reordering: &Reordering| reordering.is_due(known_ns);
-        self.rounds.is_due(known_ns) || self.reordering.get().is_some_and(late_due)
+        self.rounds.is_due(self.rounds_known_ns(known_ns)) || self.reordering.get().is_some_and(late_due)
+    }
+
+    /// Rounds that ended before are known, round trips and all, where losses are known of what was sent before `known_ns`.
+    fn rounds_known_ns(&self, known_ns: i64) -> i64 {
+        self.drift.get().map_or(known_ns, |drift| drift.held_ns.min(known_ns))
     }
 
     /// When the oldest segment that is outstanding was sent.
@@ -417,7 +426,7 @@ impl Sender {
             let context = self.context();
             known_ns = self.fates.settle(now_ns, known_ns, &context, &mut self.rounds, sink);
         }
-        self.rounds.settle(known_ns, sink);
+        self.rounds.settle(self.rounds_known_ns(known_ns), sink);
         let late_due = |reordering: &Reordering| reordering.is_due(known_ns);
         let fates_known = |fates: &Fates| !fates.originals.is_empty();
         if self.reordering.get().is_some_and(late_due) || self.fates.get().is_some_and(fates_known) {
@@ -452,7 +461,39 @@ impl Sender {
             reordering.close(sink);
         }
         self.marks.close(sink);
+        let busy_s = self.totals.measured_s;
+        self.correct(|drift, seen| drift.on_end(busy_s, seen));
         self.rounds.finish(self.phase, sink);
+    }
+
+    /// Without timestamps: a sample of the round trip, which what is told later corrects.
+    #[inline(never)]
+    pub(super) fn on_drifting_sample(&mut self, time_ns: i64, rtt_s: f64) {
+        let busy_s = self.totals.measured_s;
+        self.drift.hold(self.rounds.ended_ns());
+        self.drift.on_sample(time_ns, busy_s, rtt_s);
+        if self.rounds.are_many() {
+            self.correct(|drift, seen| drift.on_many_rounds(seen));
+        }
+    }
+
+    /// A resend tells how long ACKs are under way.
+    pub fn on_way_told(&mut self, way_ns: i64, by: By) {
+        self.correct(|drift, seen| drift.on_told(way_ns as f64 / 1e9, by, seen));
+    }
+
+    /// Without timestamps: corrects what was seen since the way was told last.
+    pub fn correct(&mut self, by: impl FnOnce(&mut Drift, Seen)) {
+        let window = self.window.map(|window| f64::from(window) / f64::from(self.smss));
+        let seen = Seen {
+            rtt: &mut self.rtt,
+            rounds: &mut self.rounds,
+            flight_max: &mut self.flight_max,
+            window,
+        };
+        if let Some(drift) = self.drift.changed() {
+            by(drift, seen);
+        }
     }
 
     /// When the retransmission timer was last started: by an ACK that moved the left edge, or with the head of what is

@@ -193,7 +193,7 @@ impl Connection {
                 .mean_s()
                 .map(|mean| {
                     if totals.measured_s > 0.0 {
-                        totals.srtt_integral / totals.measured_s
+                        (totals.srtt_integral + sender.drift.lag_integral) / totals.measured_s
                     } else {
                         mean
                     }
@@ -203,7 +203,7 @@ impl Connection {
             rtt_min_s: rtt.min_s.is_finite().then_some(rtt.min_s).into(),
             rtt_p95_s: rtt.quantile_s(0.95).into(),
             rto_s: (totals.measured_s > 0.0)
-                .then(|| totals.rto_integral / totals.measured_s)
+                .then(|| (totals.rto_integral + sender.drift.lag_integral) / totals.measured_s)
                 .into(),
             flight_max: if sender.one_way { f64::NAN } else { sender.flight_max },
             rwnd_max: peer.windows.range().and_then(|(_, most)| scaled(most)).into(),

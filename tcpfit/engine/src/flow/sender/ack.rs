@@ -289,6 +289,9 @@ impl Sender {
             self.rtt.sample(rtt_s, self.una, self.nxt);
             self.restart_timer();
             self.rounds.sample(rtt_s);
+            if first.is_some() && !self.timestamps {
+                self.on_drifting_sample(time_ns, rtt_s);
+            }
         } else if let Some(sent_ns) = echoed_ns {
             self.rtt.smooth((time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
             self.restart_timer();

@@ -1,0 +1,556 @@
+//! How long ACKs were under way between two resends that tell it, away from the sender and without timestamps.
+//!
+//! ```text
+//!  way  | told                    told         a queue is as long as the window is wider than the path:
+//!       |   *                     /*            it falls with the window when a loss is felt (RFC 5681, 3.1, eq. 4),
+//!       |   |\                  /               and grows as the window grows until the next one is
+//!       |   |  \___________   /
+//!       |   |   path's own |/                   <- from here on data come as fast as the link sends them
+//!       +----------------------------- ACKs
+//! ```
+//! While a queue never empties, data come as fast as the link sends them, however long it is: nothing but its two ends shows it.
+//! What is told at the next loss therefore corrects the samples before it. The window grows by a segment a round trip at
+//! least (RFC 5681, 3.1), which is all there is behind the last resend, up to the way that one told; before the first up to what
+//! the receiver's window allows. Data that come slower than the link sends show a link with no queue of their own.
+//!
+//! Rounds are held until then, as far as there is room for them.
+//!
+//! Not seen: what other flows' queues do between two losses of this one.
+
+use crate::flow::rare::Blank;
+use crate::flow::rounds::Rounds;
+use crate::flow::rtt::Rtt;
+
+/// Points kept between two tellings; with more, neighbours are joined.
+const KEPT: usize = 128;
+/// Packets over which the link's rate is taken.
+const RUN: usize = 8;
+/// The link's rate is that of one run in twenty: it follows a faster one by so much, a slower one by a twentieth of that. The
+/// step is larger at first, as one over the number of packets.
+const STEP: f64 = 0.02;
+const FIRST_STEP: f64 = 0.3;
+const STEPS: f64 = 5.0;
+/// Packets from which the rate is known.
+const KNOWN: u32 = 256;
+/// Share of the link's rate from which on its queue does not empty.
+const BUSY: f64 = 0.85;
+/// Segments over which the rate of arrivals is taken, at least, and as many round trips.
+const RATE_OF: u64 = 16;
+/// What is left of the window after a loss: between half of it (RFC 5681, eq. 4) and 0.7 (CUBIC: RFC 9438, 4.6).
+const DECREASE: f64 = 0.6;
+/// A link without a queue was idle for so much of the shortest way at least, or for as many segments.
+const IDLE: i64 = 4;
+const IDLE_SEGMENTS: f64 = 3.0;
+/// Segments that the path holds without a queue: fewer, sent as an application writes them, may seem to fill a link.
+const LEAST_PIPE: f64 = 12.0;
+/// So much longer than what was told a way can be that slow start would have come to, if it went on to the end.
+const SLOW_START: f64 = 1.1;
+/// The estimator's gain (RFC 6298, 2.3).
+const GAIN: f64 = 1.0 / 8.0;
+
+/// What told the way.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum By {
+    /// The first resend of a recovery, before the sender felt the loss.
+    Loss,
+    /// Another, after it.
+    Recovery,
+}
+
+/// A sample, or neighbours.
+#[derive(Clone, Copy, Debug)]
+struct Point {
+    time_ns: i64,
+    /// Busy time of the flow.
+    busy_s: f64,
+    /// Segments that had passed.
+    passed: u64,
+    rtt_s: f64,
+    weight: u32,
+}
+
+/// What was told last.
+#[derive(Clone, Copy, Debug)]
+struct Told {
+    way_s: f64,
+    by: By,
+    /// The link had a queue then.
+    queued: bool,
+}
+
+#[derive(Clone, Debug)]
+pub struct Drift {
+    points: Vec<Point>,
+    /// Samples that a point is of.
+    stride: u32,
+    told: Option<Told>,
+    /// Rounds that end then or later are held: their round trips are not known yet.
+    pub held_ns: i64,
+    /// The way of ACKs since, and that of the path without a queue.
+    way_ns: i64,
+    path_ns: i64,
+    /// Shortest of all that was told.
+    shortest_s: f64,
+    /// A timer has run out since: the window began anew, and the queue was empty.
+    expired: bool,
+    /// Segments that have passed, and that had at the times of the last packets; the oldest at `at`.
+    passed: u64,
+    run: [(i64, u64); RUN],
+    at: usize,
+    runs: u32,
+    /// Segments a second of all but the fastest runs; 0 before the first. And the highest that it ever was.
+    rate: f64,
+    peak: f64,
+    /// When the first packet came after the link was idle.
+    busy_since_ns: i64,
+    /// By how much the smoothed round trip was too low after the last point, since the flow had been busy so long.
+    lag_s: f64,
+    lag_since_s: f64,
+    /// Integral of that over busy time.
+    pub lag_integral: f64,
+}
+
+impl Blank for Drift {
+    const BLANK: &'static Self = &Self {
+        points: Vec::new(),
+        stride: 1,
+        told: None,
+        held_ns: i64::MAX,
+        way_ns: 0,
+        path_ns: 0,
+        shortest_s: f64::INFINITY,
+        expired: false,
+        passed: 0,
+        run: [(0, 0); RUN],
+        at: 0,
+        runs: 0,
+        rate: 0.0,
+        peak: 0.0,
+        busy_since_ns: i64::MIN / 2,
+        lag_s: 0.0,
+        lag_since_s: 0.0,
+        lag_integral: 0.0,
+    };
+
+    fn new(_flow: u32) -> Self {
+        Self::BLANK.clone()
+    }
+}
+
+/// What holds between two tellings, in seconds.
+#[derive(Clone, Copy, Debug)]
+struct Stretch {
+    /// The way that samples were taken with.
+    assumed_s: f64,
+    /// That of the path without a queue, as far as is known.
+    least_s: f64,
+    /// The receiver's window, in segments.
+    window: Option<f64>,
+}
+
+impl Stretch {
+    /// What a round trip was if ACKs were under way for `way_s`: no less than on the path without a queue.
+    fn corrected_s(&self, rtt_s: f64, way_s: f64) -> f64 {
+        (rtt_s + way_s - self.assumed_s).max(self.least_s.min(rtt_s))
+    }
+}
+
+/// What a stretch shows of the link.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    /// The first point from which on data came about as fast as the link sends them.
+    fills: Option<usize>,
+    /// They did at the end.
+    queued: bool,
+}
+
+/// What is corrected, by what is known now.
+pub struct Seen<'a> {
+    pub rtt: &'a mut Rtt,
+    pub rounds: &'a mut Rounds,
+    pub flight_max: &'a mut f64,
+    /// The receiver's window, in segments.
+    pub window: Option<f64>,
+}
+
+impl Drift {
+    /// A packet with so many segments passes, while ACKs are thought to be under way for `way_ns`, and on the path without a
+    /// queue for `path_ns`, if that is not 0. For how long the link has been busy: no queue is longer.
+    pub fn on_data(&mut self, time_ns: i64, segments: u32, way_ns: i64, path_ns: i64) -> i64 {
+        (self.way_ns, self.path_ns) = (way_ns, path_ns);
+        self.passed += u64::from(segments);
+        let (before_ns, _) = self.run[(self.at + RUN - 1) % RUN];
+        let (oldest_ns, since) = std::mem::replace(&mut self.run[self.at], (time_ns, self.passed));
+        self.at = (self.at + 1) % RUN;
+        let mut idle_ns = path_ns / IDLE;
+        if self.rate > 0.0 {
+            idle_ns = idle_ns.max((IDLE_SEGMENTS / self.rate * 1e9) as i64);
+        }
+        if before_ns == 0 || time_ns - before_ns > idle_ns {
+            self.busy_since_ns = time_ns;
+        }
+        let busy_ns = time_ns - self.busy_since_ns;
+        if oldest_ns == 0 {
+            return busy_ns;
+        }
+        let rate = (self.passed - since) as f64 * 1e9 / (time_ns - oldest_ns).max(100) as f64;
+        self.runs = self.runs.saturating_add(1);
+        let step = (STEPS / f64::from(self.runs)).clamp(STEP, FIRST_STEP);
+        self.rate = match self.rate {
+            0.0 => rate,
+            known if rate > known => known * (1.0 + step),
+            known => known * (1.0 - step / 20.0),
+        };
+        if self.runs >= KNOWN {
+            self.peak = self.peak.max(self.rate);
+        }
+        busy_ns
+    }
+
+    /// The timer has run out: nothing tells the way, and the queue is empty when the window begins anew.
+    pub fn on_timeout(&mut self, seen: Seen) {
+        self.close(None, seen);
+        self.expired = true;
+    }
+
+    /// Rounds that end after `ended_ns` are held, if none are yet.
+    pub fn hold(&mut self, ended_ns: i64) {
+        if self.held_ns == i64::MAX {
+            self.held_ns = ended_ns + 1;
+        }
+    }
+
+    /// A sample of the round trip, when the flow had been busy for so long.
+    pub fn on_sample(&mut self, time_ns: i64, busy_s: f64, rtt_s: f64) {
+        if let Some(last) = self.points.last_mut().filter(|last| last.weight < self.stride) {
+            last.rtt_s += (rtt_s - last.rtt_s) / f64::from(last.weight + 1);
+            last.weight += 1;
+            return;
+        }
+        if self.points.len() == KEPT {
+            let pairs = self.points.chunks_exact(2);
+            let join = |pair: &[Point]| {
+                let weight = pair[0].weight + pair[1].weight;
+                let sum = pair.iter().map(|point| point.rtt_s * f64::from(point.weight));
+                Point {
+                    rtt_s: sum.sum::<f64>() / f64::from(weight),
+                    weight,
+                    ..pair[0]
+                }
+            };
+            self.points = pairs.map(join).collect();
+            self.stride *= 2;
+        }
+        self.points.push(Point {
+            time_ns,
+            busy_s,
+            passed: self.passed,
+            rtt_s,
+            weight: 1,
+        });
+    }
+
+    /// A resend tells the way: `way_s`.
+    pub fn on_told(&mut self, way_s: f64, by: By, seen: Seen) {
+        let queued = self.close(Some(way_s), seen);
+        self.told = Some(Told { way_s, by, queued });
+        self.shortest_s = self.shortest_s.min(way_s);
+        self.expired = false;
+    }
+
+    /// The flow ends.
+    pub fn on_end(&mut self, busy_s: f64, seen: Seen) {
+        self.close(None, seen);
+        self.lag_until(busy_s);
+    }
+
+    /// So many rounds are held that some have to go: they get what can be told now.
+    pub fn on_many_rounds(&mut self, seen: Seen) {
+        let (link, stretch) = self.look(&self.points, seen.window);
+        let ended_ns = seen.rounds.ended_ns();
+        if let Some(ways) = self.ways(&self.points, link, None, stretch) {
+            self.correct_rounds(seen, &self.points, &ways, stretch);
+        }
+        self.held_ns = ended_ns + 1;
+    }
+
+    /// Corrects what was seen since the way was told last. Whether the link had a queue at the end.
+    fn close(&mut self, end_s: Option<f64>, seen: Seen) -> bool {
+        let points = std::mem::take(&mut self.points);
+        let (link, stretch) = self.look(&points, seen.window);
+        if let Some(ways) = self.ways(&points, link, end_s, stretch) {
+            for (point, way_s) in points.iter().zip(&ways) {
+                let rtt_s = stretch.corrected_s(point.rtt_s, *way_s);
+                let more_s = rtt_s - point.rtt_s;
+                seen.rtt.revise(point.rtt_s, rtt_s, point.weight);
+                self.lag_until(point.busy_s);
+                let left = (1.0 - GAIN).powi(point.weight as i32);
+                self.lag_s = more_s + (self.lag_s - more_s) * left;
+            }
+            self.correct_rounds(seen, &points, &ways, stretch);
+        }
+        (self.stride, self.held_ns) = (1, i64::MAX);
+        link.queued
+    }
+
+    /// The rounds that are held get the ways at their points.
+    fn correct_rounds(&self, seen: Seen, points: &[Point], ways: &[f64], stretch: Stretch) {
+        let corrected_s = |rtt_s: f64, start_ns: i64, end_ns: i64| {
+            let begin = points.partition_point(|point| point.time_ns < start_ns);
+            let begin = begin.min(points.len() - 1);
+            let end = points.partition_point(|point| point.time_ns <= end_ns).max(begin + 1);
+            let sum: f64 = ways[begin..end].iter().sum();
+            stretch.corrected_s(rtt_s, sum / (end - begin) as f64)
+        };
+        let most = seen.rounds.correct(self.held_ns, corrected_s);
+        *seen.flight_max = seen.flight_max.max(most);
+    }
+
+    fn look(&self, points: &[Point], window: Option<f64>) -> (Link, Stretch) {
+        let assumed_s = self.way_ns as f64 / 1e9;
+        let stretch = Stretch {
+            assumed_s,
+            least_s: match self.path_ns {
+                0 => self.shortest_s.min(assumed_s),
+                path_ns => path_ns as f64 / 1e9,
+            },
+            window,
+        };
+        (self.link(points, stretch.least_s), stretch)
+    }
+
+    fn lag_until(&mut self, busy_s: f64) {
+        self.lag_integral += self.lag_s * (busy_s - self.lag_since_s).max(0.0);
+        self.lag_since_s = busy_s;
+    }
+
+    /// What the rate at which data came says of the link.
+    fn link(&self, points: &[Point], least_s: f64) -> Link {
+        let least_ns = (least_s * 1e9) as i64;
+        let (mut from, mut fills, mut since, mut known) = (0, None, None, false);
+        for (n, point) in points.iter().enumerate() {
+            let long = |from: usize| {
+                let start = &points[from];
+                point.time_ns - start.time_ns >= least_ns && point.passed - start.passed >= RATE_OF
+            };
+            while from + 1 < n && long(from + 1) {
+                from += 1;
+            }
+            if !long(from) {
+                continue;
+            }
+            let start = &points[from];
+            let rate = (point.passed - start.passed) as f64 * 1e9 / (point.time_ns - start.time_ns) as f64;
+            if rate >= BUSY * self.rate {
+                // before the first rate there is that one
+                fills.get_or_insert(if known { n } else { 0 });
+                since = Some(n);
+            }
+            known = true;
+        }
+        let before = self.told.is_some_and(|told| told.queued);
+        Link {
+            fills,
+            queued: if known {
+                since.is_some_and(|n| n + 3 >= points.len())
+            } else {
+                before
+            },
+        }
+    }
+
+    /// The way at each point, if it can be told.
+    fn ways(&self, points: &[Point], link: Link, told_s: Option<f64>, stretch: Stretch) -> Option<Vec<f64>> {
+        let (first, last) = (points.first()?, points.last()?);
+        let least_s = stretch.least_s;
+        if self.way_ns == 0 || self.rate == 0.0 {
+            return None;
+        }
+        let from = match (link.fills, told_s) {
+            (Some(n), Some(_)) if link.queued => n,
+            // another flow's queue
+            (_, Some(_)) => 0,
+            (Some(n), None) => n,
+            (None, None) => points.len() - 1,
+        };
+        let begin = &points[from];
+        let start_s = match self.told {
+            None => least_s,
+            Some(_) if self.expired => least_s,
+            // no queue of its own, or no longer one
+            Some(told) if !told.queued || told.by == By::Recovery => told.way_s,
+            Some(told) => {
+                let at_once = begin.time_ns - first.time_ns <= (1.5e9 * told.way_s.max(least_s)) as i64;
+                let left_s = if at_once && link.fills.is_some() {
+                    DECREASE * told.way_s
+                } else {
+                    0.0
+                };
+                least_s.max(left_s)
+            }
+        };
+        let (segments, open_s) = (
+            (last.passed - begin.passed) as f64,
+            (last.time_ns - begin.time_ns) as f64 / 1e9,
+        );
+        // while there is a queue the link's rate is that of all
+        let mean = segments / open_s;
+        let rate = if mean >= BUSY * self.rate { mean } else { self.rate };
+        let window_s = stretch.window.map_or(f64::INFINITY, |window| window / rate);
+        let end_s = match (told_s, self.told) {
+            (Some(end_s), Some(_)) => end_s,
+            (Some(end_s), None) => {
+                // in slow start a segment that was answered lets two go (RFC 5681, 3.1), of which the second waits for the first;
+                // when the resend was sent, a round trip after the last segment that was answered, the queue was twice as long
+                let last_s = start_s + segments / (2.0 * rate);
+                if last_s < SLOW_START * end_s {
+                    last_s.min(end_s)
+                } else {
+                    end_s
+                }
+            }
+            (None, told) => {
+                let grows_s = (window_s - start_s) * (window_s + start_s) / 2.0 * rate;
+                // there was time to fill the receiver's window
+                let filled =
+                    self.rate >= BUSY * self.peak && least_s * self.rate >= LEAST_PIPE && grows_s < open_s / 2.0;
+                let most_s = if filled {
+                    Some(window_s)
+                } else {
+                    told.map(|told| told.way_s)
+                };
+                most_s?.max(start_s)
+            }
+        };
+        let (mut grown_s, mut before_ns) = (start_s, begin.time_ns);
+        let ways = points.iter().enumerate().map(|(n, point)| {
+            if n < from {
+                return start_s;
+            }
+            // a segment more a round trip
+            grown_s += (point.time_ns - before_ns) as f64 / 1e9 / grown_s.max(1e-4) / rate;
+            before_ns = point.time_ns;
+            let straight_s = start_s + (end_s - start_s) * (point.passed - begin.passed) as f64 / segments.max(1.0);
+            straight_s.max(grown_s.min(end_s))
+        });
+        Some(ways.collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WAY_NS: i64 = 50_000_000;
+
+    fn seen<'a>(rtt: &'a mut Rtt, rounds: &'a mut Rounds, window: Option<f64>) -> Seen<'a> {
+        let flight_max = Box::leak(Box::new(0.0));
+        Seen {
+            rtt,
+            rounds,
+            flight_max,
+            window,
+        }
+    }
+
+    /// A packet every millisecond, from the first on, and a sample of each after a way.
+    fn steady(drift: &mut Drift, rtt: &mut Rtt, first: i64, packets: i64, way_ns: i64) {
+        for n in first..first + packets {
+            let time_ns = n * 1_000_000;
+            drift.on_data(time_ns, 1, way_ns, WAY_NS);
+            let rtt_s = way_ns as f64 / 1e9;
+            rtt.sample(rtt_s, n as u64, n as u64 + 1);
+            drift.on_sample(time_ns + way_ns, n as f64 / 1e3, rtt_s);
+        }
+    }
+
+    #[test]
+    fn the_rate_is_that_of_the_link_and_the_link_is_busy_since_it_was_idle() {
+        let (mut drift, mut rtt) = (Drift::BLANK.clone(), Rtt::default());
+        steady(&mut drift, &mut rtt, 1, 500, WAY_NS);
+        assert!((990.0..1030.0).contains(&drift.rate), "{}", drift.rate);
+        // a quarter of the way without a packet, and a little more
+        assert_eq!(drift.on_data(512_500_000, 1, WAY_NS, WAY_NS), 511_500_000);
+        assert_eq!(drift.on_data(525_100_000, 1, WAY_NS, WAY_NS), 0);
+        assert_eq!(drift.on_data(526_100_000, 1, WAY_NS, WAY_NS), 1_000_000);
+    }
+
+    #[test]
+    fn joined_samples_keep_their_sum() {
+        let mut drift = Drift::BLANK.clone();
+        for n in 0..10_000u64 {
+            drift.on_sample(n as i64, 0.0, n as f64);
+        }
+        let count: u32 = drift.points.iter().map(|point| point.weight).sum();
+        let sum: f64 = drift
+            .points
+            .iter()
+            .map(|point| point.rtt_s * f64::from(point.weight))
+            .sum();
+        assert!(drift.points.len() <= KEPT);
+        assert_eq!(count, 10_000);
+        assert!((sum - 49_995_000.0).abs() < 1e-3, "{sum}");
+    }
+
+    #[test]
+    fn what_is_told_after_a_loss_corrects_the_samples_before_it() {
+        let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+        steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
+        // in slow start 2000 segments would have come to a second
+        drift.on_told(0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+        let first_s = rtt.mean_s().unwrap();
+        assert!((0.095..0.105).contains(&first_s), "{first_s}");
+        assert!((0.145..0.155).contains(&rtt.quantile_s(1.0).unwrap()));
+        // then from three fifths of it to the same again
+        let (samples, sum) = (rtt.samples as f64, rtt.mean_s().unwrap() * rtt.samples as f64);
+        steady(&mut drift, &mut rtt, 2001, 2000, 150_000_000);
+        drift.on_told(0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+        let second_s = (rtt.mean_s().unwrap() * rtt.samples as f64 - sum) / samples;
+        assert!((0.115..0.125).contains(&second_s), "{second_s}");
+        assert_eq!(rtt.samples, 4000);
+    }
+
+    #[test]
+    fn without_a_queue_of_its_own_the_way_is_what_was_told() {
+        let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+        // bursts of ten in a millisecond, one every way
+        for n in 0..2000i64 {
+            let time_ns = n / 10 * WAY_NS + n % 10 * 100_000 + 1;
+            drift.on_data(time_ns, 1, WAY_NS, WAY_NS);
+            rtt.sample(0.05, n as u64, n as u64 + 1);
+            drift.on_sample(time_ns + WAY_NS, n as f64 / 1e3, 0.05);
+        }
+        drift.on_told(0.05, By::Loss, seen(&mut rtt, &mut rounds, None));
+        drift.on_end(2.0, seen(&mut rtt, &mut rounds, Some(400.0)));
+        assert!((rtt.mean_s().unwrap() - 0.05).abs() < 1e-9);
+        assert!(drift.lag_integral.abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_full_window_is_as_long_a_way_as_the_link_takes_for_it() {
+        let way_s = |window: Option<f64>| {
+            let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+            steady(&mut drift, &mut rtt, 1, 20_000, WAY_NS);
+            drift.on_end(20.0, seen(&mut rtt, &mut rounds, window));
+            rtt.quantile_s(0.5).unwrap()
+        };
+        assert!((0.078..0.083).contains(&way_s(Some(80.0))));
+        // there was no time to fill another
+        assert!((0.049..0.052).contains(&way_s(Some(400.0))));
+        assert!((0.049..0.052).contains(&way_s(None)));
+    }
+
+    #[test]
+    fn after_a_timeout_the_window_begins_anew() {
+        let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+        steady(&mut drift, &mut rtt, 1, 400, WAY_NS);
+        drift.on_told(0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+        drift.on_timeout(seen(&mut rtt, &mut rounds, None));
+        steady(&mut drift, &mut rtt, 2000, 20, 150_000_000);
+        let before_s = rtt.mean_s().unwrap();
+        drift.on_end(3.0, seen(&mut rtt, &mut rounds, None));
+        // twenty samples of 150 ms were some of 50 ms
+        let less_s = (before_s - rtt.mean_s().unwrap()) * rtt.samples as f64 / 20.0;
+        assert!((0.08..0.1001).contains(&less_s), "{less_s}");
+    }
+}

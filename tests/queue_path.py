@@ -1,0 +1,168 @@
+"""A NewReno sender without timestamps behind a link with a queue, captured at both ends.
+
+The sender is RFC 6582's: slow start, congestion avoidance, a resend at the third duplicate ACK and at every
+partial one. The receiver answers each segment. The queue takes so many packets and drops the rest.
+"""
+
+from __future__ import annotations
+
+import heapq
+import struct
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+import captures
+from captures import ACK, START_NS, SYN, Packet
+
+SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
+MSS = 1000
+TIMER_S = 1.0
+
+
+@dataclass
+class QueuePath:
+    """`run` writes sender.pcap and receiver.pcap; windows and the queue are in segments."""
+
+    rate: float
+    """Segments a second."""
+    way_s: float
+    """From one end to the other, without the queue."""
+    queue: int = 10**6
+    window: int = 400
+    """The receiver's."""
+    buffer: int = 10**6
+    """The sender's: no more is outstanding."""
+    threshold: float = 1e6
+    """Where slow start ends."""
+    sack: bool = False
+    """The receiver says what it holds; the sender does not heed it, which makes no difference to single losses."""
+    lost: frozenset[int] = frozenset()
+    """Numbers of the segments that are lost behind the queue."""
+    seconds: float = 20.0
+    sender: list[Packet] = field(default_factory=list)
+    receiver: list[Packet] = field(default_factory=list)
+
+    def run(self, folder: Path) -> None:
+        self._events: list[tuple] = []
+        self._order, self._ids = count(), count(1)
+        self._free_s = self._now_s = 0.0
+        self._una = self._next = self._sent = 0
+        self._window, self._duplicates, self._recover = 2.0, 0, -1
+        self._held: set[int] = set()
+        self._edge = 0
+        self._moved_s = 0.0
+        options = struct.pack(">BBHBBBB", 2, 4, MSS, 1, 3, 3, 4) + (b"\x04\x02\x01\x01" if self.sack else b"")
+        way = self.way_s
+        for at, times, packet in (
+            (SENDER, (0.0, way), (0, 0, SYN, options)),
+            (RECEIVER, (2 * way, way), (0, 1, SYN | ACK, options)),
+            (SENDER, (2 * way, 3 * way), (1, 1, ACK, b"")),
+        ):
+            seq, ack, flags, extra = packet
+            for packets, at_s in zip((self.sender, self.receiver), times, strict=True):
+                self._capture(packets, at_s, at, seq, ack, flags, options=extra)
+        self._now_s = self._moved_s = 2 * way + 1e-4
+        self._send()
+        while self._events and self._now_s < self.seconds:
+            self._now_s, _, take, number = heapq.heappop(self._events)
+            take(number)
+        for name, packets in (("sender", self.sender), ("receiver", self.receiver)):
+            packets.sort(key=lambda packet: packet.time_ns)
+            (folder / f"{name}.pcap").write_bytes(captures.pcap(packets))
+
+    def _capture(self, packets, at_s, src, seq, ack, flags, payload=0, options=b"", ip_id=0):
+        ends = (SENDER, RECEIVER, 40000, 80) if src == SENDER else (RECEIVER, SENDER, 80, 40000)
+        field = 65535 if flags & SYN else self.window * MSS >> 4
+        datagram = captures.tcp(*ends, seq, ack, flags, payload, options, field, ip_id=ip_id)
+        frame = captures.link(datagram, captures.ETHERNET)
+        packets.append(Packet(START_NS + round(at_s * 1e9), frame, len(frame)))
+
+    def _later(self, at_s, take, number):
+        heapq.heappush(self._events, (at_s, next(self._order), take, number))
+
+    def _send(self):
+        """All that the windows have room for."""
+        limit = min(int(self._window), self.window, self.buffer)
+        while self._next < self._una + limit:
+            self._transmit(self._next)
+            self._next += 1
+        self._later(self._now_s + TIMER_S, self._expire, self._una)
+
+    def _transmit(self, number):
+        ip_id = next(self._ids) & 0xFFFF
+        self._capture(self.sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
+        waits_s = max(0.0, self._free_s - self._now_s)
+        lost = number in self.lost and number >= self._sent
+        self._sent = max(self._sent, number + 1)
+        if waits_s * self.rate > self.queue:
+            return
+        self._free_s = self._now_s + waits_s + 1 / self.rate
+        if not lost:
+            self._later(self._free_s + self.way_s, self._arrive, (number, ip_id))
+
+    def _arrive(self, packet):
+        number, ip_id = packet
+        self._capture(self.receiver, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
+        self._held.add(number)
+        while self._edge in self._held:
+            self._held.discard(self._edge)
+            self._edge += 1
+        answered_s, answer = self._now_s + 2e-5, (self._edge, self._blocks(number))
+        self._acknowledge(self.receiver, answered_s, *answer)
+        self._later(answered_s + self.way_s, self._answer, answer)
+
+    def _blocks(self, newest):
+        """The block that the segment came into, then others (RFC 2018, 4)."""
+        if not self.sack or newest not in self._held:
+            return b""
+        starts = [number for number in self._held if number - 1 not in self._held]
+        ends = [number + 1 for number in self._held if number + 1 not in self._held]
+        blocks = sorted(
+            zip(sorted(starts), sorted(ends), strict=True), key=lambda block: not block[0] <= newest < block[1]
+        )
+        edges = [1 + edge * MSS for block in blocks[:3] for edge in block]
+        return b"\x01\x01" + struct.pack(f">BB{len(edges)}I", 5, 2 + 4 * len(edges), *edges)
+
+    def _acknowledge(self, packets, at_s, edge, blocks):
+        self._capture(packets, at_s, RECEIVER, 1, 1 + edge * MSS, ACK, options=blocks)
+
+    def _answer(self, answer):
+        edge, blocks = answer
+        self._acknowledge(self.sender, self._now_s, edge, blocks)
+        if edge > self._una:
+            self._advance(edge)
+        elif edge == self._una and self._next > edge:
+            self._duplicates += 1
+            if self._duplicates == 3 and edge > self._recover:
+                outstanding = self._next - self._una
+                self.threshold = max(outstanding / 2, 2.0)
+                self._window = self.threshold + 3
+                self._recover = self._next - 1
+                self._transmit(edge)
+            elif self._duplicates > 3:
+                self._window += 1
+        self._send()
+
+    def _advance(self, edge):
+        covered, self._una = edge - self._una, edge
+        self._moved_s = self._now_s
+        if self._recover >= edge:
+            self._transmit(edge)
+            self._window = max(self._window - covered + 1, 1.0)
+            return
+        if self._duplicates >= 3:
+            self._window = self.threshold
+        elif self._window < self.threshold:
+            self._window += covered
+        else:
+            self._window += covered / self._window
+        self._duplicates = 0
+
+    def _expire(self, una):
+        if self._una == una and self._next > una and self._now_s - self._moved_s >= TIMER_S - 1e-9:
+            self.threshold = max((self._next - una) / 2, 2.0)
+            self._window, self._duplicates, self._recover = 1.0, 0, self._next - 1
+            self._moved_s = self._now_s
+            self._transmit(una)
+            self._later(self._now_s + TIMER_S, self._expire, una)
