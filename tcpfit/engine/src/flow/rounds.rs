@@ -169,14 +169,14 @@ impl Rounds {
     }
 
     /// Corrects the rounds that ended since: `corrected_s` says what a round trip was that seemed so long, between two times.
-    /// What passed was the same, so the flight was larger, or smaller (Little's law). The largest.
+    /// What passed was the same, so the flight was larger, up to the window, or smaller (Little's law). The largest.
     pub fn correct(&mut self, since_ns: i64, corrected_s: impl Fn(f64, i64, i64) -> f64) -> f64 {
         let from = self.waiting.partition_point(|row| row.end_ns < since_ns);
         let mut most = 0.0f64;
         for row in self.waiting.range_mut(from..).filter(|row| row.rtt_s > 0.0) {
             let ratio = corrected_s(row.rtt_s, row.start_ns, row.end_ns) / row.rtt_s;
             row.rtt_s *= ratio;
-            row.flight *= ratio;
+            row.flight = (row.flight * ratio).min(row.rwnd.max(row.flight));
             row.cwnd_low *= ratio.min(1.0);
             most = most.max(row.flight);
             self.limited -= u32::from(row.limited);
@@ -381,5 +381,41 @@ impl Rounds {
         for row in self.waiting.drain(..) {
             sink.round(row.row(self.flow));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn corrected_rounds_carry_what_they_carried_up_to_the_window() {
+        let mut rounds = Rounds::new(0);
+        for n in 0..4i64 {
+            rounds.sent(n * 100, 1, false, n as u64 + 1, 10.0);
+            rounds.window_reached(10.0);
+            rounds.sample(0.1);
+            let room = if n == 3 { 12.0 } else { 40.0 };
+            rounds.acked(n * 100 + 50, 1000, n as u64 + 1, Some(room), Phase::Open);
+        }
+        assert_eq!((rounds.ended_ns(), rounds.limited), (350, 1));
+        // the first two had been known, the third was shorter than it seemed
+        let corrected_s = |rtt_s: f64, start_ns: i64, _| if start_ns == 200 { rtt_s / 2.0 } else { rtt_s * 3.0 };
+        let most = rounds.correct(150, corrected_s);
+        let seen = |row: &Round| (row.flight, row.rtt_s, row.cwnd_low, row.limited);
+        let seen: Vec<_> = rounds.waiting.iter().map(seen).collect();
+        let known = (10.0, 0.1, 10.0, false);
+        assert_eq!(known, seen[0]);
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        for (row, expected) in seen[1..]
+            .iter()
+            .zip([(30.0, 0.3, 10.0), (5.0, 0.05, 5.0), (12.0, 0.3, 10.0)])
+        {
+            assert!(
+                close(row.0, expected.0) && close(row.1, expected.1) && close(row.2, expected.2),
+                "{row:?}"
+            );
+        }
+        assert!(close(most, 30.0) && rounds.limited == 1);
     }
 }
