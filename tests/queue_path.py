@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import struct
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
@@ -40,10 +40,10 @@ class QueuePath:
     lost: frozenset[int] = frozenset()
     """Numbers of the segments that are lost behind the queue."""
     seconds: float = 20.0
-    sender: list[Packet] = field(default_factory=list)
-    receiver: list[Packet] = field(default_factory=list)
 
     def run(self, folder: Path) -> None:
+        self._at_sender: list[Packet] = []
+        self._at_receiver: list[Packet] = []
         self._events: list[tuple] = []
         self._order, self._ids = count(), count(1)
         self._free_s = self._now_s = 0.0
@@ -60,14 +60,14 @@ class QueuePath:
             (SENDER, (2 * way, 3 * way), (1, 1, ACK, b"")),
         ):
             seq, ack, flags, extra = packet
-            for packets, at_s in zip((self.sender, self.receiver), times, strict=True):
+            for packets, at_s in zip((self._at_sender, self._at_receiver), times, strict=True):
                 self._capture(packets, at_s, at, seq, ack, flags, options=extra)
         self._now_s = self._moved_s = 2 * way + 1e-4
         self._send()
         while self._events and self._now_s < self.seconds:
             self._now_s, _, take, number = heapq.heappop(self._events)
             take(number)
-        for name, packets in (("sender", self.sender), ("receiver", self.receiver)):
+        for name, packets in (("sender", self._at_sender), ("receiver", self._at_receiver)):
             packets.sort(key=lambda packet: packet.time_ns)
             (folder / f"{name}.pcap").write_bytes(captures.pcap(packets))
 
@@ -91,7 +91,7 @@ class QueuePath:
 
     def _transmit(self, number):
         ip_id = next(self._ids) & 0xFFFF
-        self._capture(self.sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
+        self._capture(self._at_sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
         waits_s = max(0.0, self._free_s - self._now_s)
         lost = number in self.lost and number >= self._sent
         self._sent = max(self._sent, number + 1)
@@ -103,13 +103,13 @@ class QueuePath:
 
     def _arrive(self, packet):
         number, ip_id = packet
-        self._capture(self.receiver, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
+        self._capture(self._at_receiver, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
         self._held.add(number)
         while self._edge in self._held:
             self._held.discard(self._edge)
             self._edge += 1
         answered_s, answer = self._now_s + 2e-5, (self._edge, self._blocks(number))
-        self._acknowledge(self.receiver, answered_s, *answer)
+        self._acknowledge(self._at_receiver, answered_s, *answer)
         self._later(answered_s + self.way_s, self._answer, answer)
 
     def _blocks(self, newest):
@@ -129,7 +129,7 @@ class QueuePath:
 
     def _answer(self, answer):
         edge, blocks = answer
-        self._acknowledge(self.sender, self._now_s, edge, blocks)
+        self._acknowledge(self._at_sender, self._now_s, edge, blocks)
         if edge > self._una:
             self._advance(edge)
         elif edge == self._una and self._next > edge:
