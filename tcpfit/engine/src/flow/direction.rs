@@ -5,6 +5,7 @@ use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::arrivals::{Arrivals, Passing};
 use crate::flow::drift::By;
 use crate::flow::rare::Rare;
+use crate::flow::scoreboard::segments;
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::window_scale::WindowScale;
@@ -427,7 +428,7 @@ impl Flow {
         self.sender.passes(passage);
         if answer.tsecr.is_none() && answer.data {
             let AckDelay { way_ns, path_ns, .. } = *self.acks;
-            let segments = segment.payload.div_ceil(self.sender.smss);
+            let segments = segments(segment.payload.into(), self.sender.smss);
             answer.busy_ns = self.sender.drift.on_data(segment.time_ns, segments, way_ns, path_ns);
             self.learn_from_resend(&answer);
         }

@@ -164,6 +164,29 @@ struct Link {
     queued: bool,
 }
 
+/// A stretch from where the link's queue does not empty.
+#[derive(Clone, Copy, Debug)]
+struct Filled {
+    segments: f64,
+    open_s: f64,
+    /// Segments a second.
+    rate: f64,
+}
+
+impl Filled {
+    /// The way at the end before the first loss. In slow start a segment that was answered lets two go (RFC 5681, 3.1), of which
+    /// the second waits for the first; when the resend that told `told_s` was sent, a round trip after the last segment that was
+    /// answered, the queue was twice as long.
+    fn slow_start_s(self, start_s: f64, told_s: f64) -> f64 {
+        let end_s = start_s + self.segments / (2.0 * self.rate);
+        if end_s < SLOW_START * told_s {
+            end_s.min(told_s)
+        } else {
+            told_s
+        }
+    }
+}
+
 /// What is corrected, by what is known now.
 pub struct Seen<'a> {
     pub rtt: &'a mut Rtt,
@@ -278,15 +301,17 @@ impl Drift {
     fn close(&mut self, end_s: Option<f64>, seen: Seen) -> bool {
         let points = std::mem::take(&mut self.points);
         let (link, stretch) = self.look(&points, seen.window);
-        if let Some(ways) = self.ways(&points, link, end_s, stretch) {
-            for (point, way_s) in points.iter().zip(&ways) {
-                let rtt_s = stretch.corrected_s(point.rtt_s, *way_s);
-                let more_s = rtt_s - point.rtt_s;
-                seen.rtt.revise(point.rtt_s, rtt_s, point.weight);
-                self.lag_until(point.busy_s);
-                let left = (1.0 - GAIN).powi(point.weight as i32);
-                self.lag_s = more_s + (self.lag_s - more_s) * left;
-            }
+        let ways = self.ways(&points, link, end_s, stretch);
+        for (n, point) in points.iter().enumerate() {
+            let way_s = ways.as_ref().map_or(stretch.assumed_s, |ways| ways[n]);
+            let rtt_s = stretch.corrected_s(point.rtt_s, way_s);
+            let more_s = rtt_s - point.rtt_s;
+            seen.rtt.revise(point.rtt_s, rtt_s, point.weight);
+            self.lag_until(point.busy_s);
+            let left = (1.0 - GAIN).powi(point.weight as i32);
+            self.lag_s = more_s + (self.lag_s - more_s) * left;
+        }
+        if let Some(ways) = ways {
             self.correct_rounds(seen, &points, &ways, stretch);
         }
         (self.stride, self.held_ns) = (1, i64::MAX);
@@ -362,7 +387,6 @@ impl Drift {
     /// The way at each point, if it can be told.
     fn ways(&self, points: &[Point], link: Link, told_s: Option<f64>, stretch: Stretch) -> Option<Vec<f64>> {
         let (first, last) = (points.first()?, points.last()?);
-        let least_s = stretch.least_s;
         if self.way_ns == 0 || self.rate == 0.0 {
             return None;
         }
@@ -374,53 +398,22 @@ impl Drift {
             (None, None) => points.len() - 1,
         };
         let begin = &points[from];
-        let start_s = match self.told {
-            None => least_s,
-            Some(_) if self.expired => least_s,
-            // no queue of its own, or no longer one
-            Some(told) if !told.queued || told.by == By::Recovery => told.way_s,
-            Some(told) => {
-                let at_once = begin.time_ns - first.time_ns <= (1.5e9 * told.way_s.max(least_s)) as i64;
-                let left_s = if at_once && link.fills.is_some() {
-                    DECREASE * told.way_s
-                } else {
-                    0.0
-                };
-                least_s.max(left_s)
-            }
+        let at_once = link.fills.is_some().then_some(begin.time_ns - first.time_ns);
+        let start_s = self.start_s(at_once, stretch.least_s);
+        let mut filled = Filled {
+            segments: (last.passed - begin.passed) as f64,
+            open_s: (last.time_ns - begin.time_ns) as f64 / 1e9,
+            rate: self.rate,
         };
-        let (segments, open_s) = (
-            (last.passed - begin.passed) as f64,
-            (last.time_ns - begin.time_ns) as f64 / 1e9,
-        );
         // while there is a queue the link's rate is that of all
-        let mean = segments / open_s;
-        let rate = if mean >= BUSY * self.rate { mean } else { self.rate };
-        let window_s = stretch.window.map_or(f64::INFINITY, |window| window / rate);
-        let end_s = match (told_s, self.told) {
-            (Some(end_s), Some(_)) => end_s,
-            (Some(end_s), None) => {
-                // in slow start a segment that was answered lets two go (RFC 5681, 3.1), of which the second waits for the first;
-                // when the resend was sent, a round trip after the last segment that was answered, the queue was twice as long
-                let last_s = start_s + segments / (2.0 * rate);
-                if last_s < SLOW_START * end_s {
-                    last_s.min(end_s)
-                } else {
-                    end_s
-                }
-            }
-            (None, told) => {
-                let grows_s = (window_s - start_s) * (window_s + start_s) / 2.0 * rate;
-                // there was time to fill the receiver's window
-                let filled =
-                    self.rate >= BUSY * self.peak && least_s * self.rate >= LEAST_PIPE && grows_s < open_s / 2.0;
-                let most_s = if filled {
-                    Some(window_s)
-                } else {
-                    told.map(|told| told.way_s)
-                };
-                most_s?.max(start_s)
-            }
+        let mean = filled.segments / filled.open_s;
+        if mean >= BUSY * self.rate {
+            filled.rate = mean;
+        }
+        let end_s = match told_s {
+            Some(told_s) if self.told.is_some() => told_s,
+            Some(told_s) => filled.slow_start_s(start_s, told_s),
+            None => self.untold_s(start_s, filled, stretch)?,
         };
         let (mut grown_s, mut before_ns) = (start_s, begin.time_ns);
         let ways = points.iter().enumerate().map(|(n, point)| {
@@ -428,12 +421,40 @@ impl Drift {
                 return start_s;
             }
             // a segment more a round trip
-            grown_s += (point.time_ns - before_ns) as f64 / 1e9 / grown_s.max(1e-4) / rate;
+            grown_s += (point.time_ns - before_ns) as f64 / 1e9 / grown_s.max(1e-4) / filled.rate;
             before_ns = point.time_ns;
-            let straight_s = start_s + (end_s - start_s) * (point.passed - begin.passed) as f64 / segments.max(1.0);
+            let share = (point.passed - begin.passed) as f64 / filled.segments.max(1.0);
+            let straight_s = start_s + (end_s - start_s) * share;
             straight_s.max(grown_s.min(end_s))
         });
         Some(ways.collect())
+    }
+
+    /// The way at the first point that had a queue, `since_ns` after the first of all, if one had.
+    fn start_s(&self, since_ns: Option<i64>, least_s: f64) -> f64 {
+        match self.told {
+            None => least_s,
+            Some(_) if self.expired => least_s,
+            // no queue of its own, or no longer one
+            Some(told) if !told.queued || told.by == By::Recovery => told.way_s,
+            Some(told) => {
+                let at_once = |&since_ns: &i64| since_ns <= (1.5e9 * told.way_s.max(least_s)) as i64;
+                let left_s = since_ns.filter(at_once).map_or(0.0, |_| DECREASE * told.way_s);
+                least_s.max(left_s)
+            }
+        }
+    }
+
+    /// The way at the end where nothing tells it: that of the receiver's window, if there was the time to fill it, or no longer
+    /// than what was told last.
+    fn untold_s(&self, start_s: f64, filled: Filled, stretch: Stretch) -> Option<f64> {
+        let window_s = stretch.window.map_or(f64::INFINITY, |window| window / filled.rate);
+        let grows_s = (window_s - start_s) * (window_s + start_s) / 2.0 * filled.rate;
+        let known = self.rate >= BUSY * self.peak && stretch.least_s * self.rate >= LEAST_PIPE;
+        if known && window_s > start_s && grows_s < filled.open_s / 2.0 {
+            return Some(window_s);
+        }
+        Some(self.told?.way_s.max(start_s))
     }
 }
 
@@ -538,6 +559,30 @@ mod tests {
         // there was no time to fill another
         assert!((0.049..0.052).contains(&way_s(Some(400.0))));
         assert!((0.049..0.052).contains(&way_s(None)));
+    }
+
+    #[test]
+    fn a_window_below_what_the_queue_was_told_to_hold_is_none_that_was_filled() {
+        let way_s = |window: f64| {
+            let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+            steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
+            drift.on_told(0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+            steady(&mut drift, &mut rtt, 2001, 20_000, 150_000_000);
+            drift.on_end(30.0, seen(&mut rtt, &mut rounds, Some(window)));
+            rtt.quantile_s(0.9).unwrap()
+        };
+        assert!((0.118..0.124).contains(&way_s(120.0)));
+        // the last window of a receiver that reads no more
+        assert!((0.148..0.155).contains(&way_s(2.0)));
+    }
+
+    #[test]
+    fn samples_that_nothing_corrects_let_the_lag_decay() {
+        let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+        steady(&mut drift, &mut rtt, 1, 100, WAY_NS);
+        drift.lag_s = 0.1;
+        drift.on_end(10.0, seen(&mut rtt, &mut rounds, None));
+        assert!(drift.lag_s < 1e-5 && drift.lag_integral < 0.1 * 0.02, "{drift:?}");
     }
 
     #[test]
