@@ -39,6 +39,10 @@ class QueuePath:
     """The receiver says what it holds; the sender does not heed it, which makes no difference to single losses."""
     lost: frozenset[int] = frozenset()
     """Numbers of the segments that are lost behind the queue."""
+    others: int = 0
+    """Packets of the sender's other connections for every ten of this one: the host numbers all of them together."""
+    first_answer: int | None = None
+    """Identification of the receiver's first ACK, if it counts them."""
     seconds: float = 20.0
 
     def run(self, folder: Path) -> None:
@@ -46,6 +50,7 @@ class QueuePath:
         self._at_receiver: list[Packet] = []
         self._events: list[tuple] = []
         self._order, self._ids = count(), count(1)
+        self._answer_ids = count(self.first_answer or 0)
         self._free_s = self._now_s = 0.0
         self._una = self._next = self._sent = 0
         self._window, self._duplicates, self._recover = 2.0, 0, -1
@@ -90,7 +95,9 @@ class QueuePath:
         self._later(self._now_s + TIMER_S, self._expire, self._una)
 
     def _transmit(self, number):
-        ip_id = next(self._ids) & 0xFFFF
+        ip_id = next(self._ids)
+        if ip_id % (10 + self.others) == 9:
+            self._ids = count(ip_id + 1 + self.others)
         self._capture(self._at_sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
         waits_s = max(0.0, self._free_s - self._now_s)
         lost = number in self.lost and number >= self._sent
@@ -108,7 +115,8 @@ class QueuePath:
         while self._edge in self._held:
             self._held.discard(self._edge)
             self._edge += 1
-        answered_s, answer = self._now_s + 2e-5, (self._edge, self._blocks(number))
+        numbered = 0 if self.first_answer is None else next(self._answer_ids)
+        answered_s, answer = self._now_s + 2e-5, (self._edge, self._blocks(number), numbered)
         self._acknowledge(self._at_receiver, answered_s, *answer)
         self._later(answered_s + self.way_s, self._answer, answer)
 
@@ -124,12 +132,12 @@ class QueuePath:
         edges = [1 + edge * MSS for block in blocks[:3] for edge in block]
         return b"\x01\x01" + struct.pack(f">BB{len(edges)}I", 5, 2 + 4 * len(edges), *edges)
 
-    def _acknowledge(self, packets, at_s, edge, blocks):
-        self._capture(packets, at_s, RECEIVER, 1, 1 + edge * MSS, ACK, options=blocks)
+    def _acknowledge(self, packets, at_s, edge, blocks, ip_id):
+        self._capture(packets, at_s, RECEIVER, 1, 1 + edge * MSS, ACK, options=blocks, ip_id=ip_id)
 
     def _answer(self, answer):
-        edge, blocks = answer
-        self._acknowledge(self._at_sender, self._now_s, edge, blocks)
+        edge = answer[0]
+        self._acknowledge(self._at_sender, self._now_s, *answer)
         if edge > self._una:
             self._advance(edge)
         elif edge == self._una and self._next > edge:

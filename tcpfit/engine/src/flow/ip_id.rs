@@ -11,8 +11,14 @@ const LARGEST_STEP: i64 = 1000;
 const STEPS_NEEDED: u32 = 2;
 /// Steps counted; then old ones count half.
 const MOST_STEPS: u32 = 1 << 20;
+/// Steps that skip numbers while no data are missing, from which the counter is not the connection's own, if they are more
+/// than those that data explain. A needless resend that was lost makes one, and these are rare.
+const STRANGE: u8 = 4;
 /// Identifications remembered behind the highest one, to know a copy when it comes.
 const REMEMBERED: i64 = 512;
+
+/// Number of strange steps that stands for any: other packets are known to take numbers.
+const IGNORED: u8 = u8::MAX;
 
 /// What an identification says of the packet that carries it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,8 +48,8 @@ pub struct IpId {
     /// Numbers skipped by the last of the others, until data that are missing explain it.
     skipped: u16,
     started: bool,
-    /// Numbers that are skipped say nothing of the connection.
-    gaps_mean_nothing: bool,
+    /// Steps that skipped numbers while nothing was missing; `IGNORED` where skipped numbers say nothing of the connection.
+    strange: u8,
     /// Whether the last `REMEMBERED` numbers have been seen, each in the bit that it is modulo their number.
     seen: [u64; (REMEMBERED / 64) as usize],
 }
@@ -64,7 +70,7 @@ impl IpId {
     pub fn dense(&self) -> bool {
         let unexplained = self.others - self.explained;
         let few = u64::from(self.steps) >= 5 * u64::from(unexplained);
-        !self.gaps_mean_nothing && self.ordered() && (few || unexplained <= self.explained)
+        self.strange < IGNORED && self.ordered() && (few || unexplained <= self.explained)
     }
 
     /// Between `least` and `most` segments are missing, as many as the last of the other steps skipped: a step of the
@@ -78,6 +84,15 @@ impl IpId {
         }
     }
 
+    /// The last step skipped numbers while no data were missing that could have taken them. Whether so many did that other
+    /// packets must take numbers: those of the host's other connections.
+    pub fn is_foreign(&mut self) -> bool {
+        if self.strange < IGNORED - 1 {
+            self.strange += 1;
+        }
+        self.strange >= STRANGE && u32::from(self.strange) > self.explained
+    }
+
     /// Numbers that the last of the other steps skipped and nothing has explained.
     pub fn unexplained(&self) -> u32 {
         u32::from(self.skipped)
@@ -85,7 +100,7 @@ impl IpId {
 
     /// Numbers between the newest packet and this one, which is newer, where every second packet or more takes the next.
     pub fn skipped_before(&self, id: u16) -> Option<u16> {
-        let few = self.ordered() && self.steps >= 2 * self.others && !self.gaps_mean_nothing;
+        let few = self.ordered() && self.steps >= 2 * self.others && self.strange < IGNORED;
         let next = (self.highest as u16).wrapping_add(self.width as u16);
         few.then(|| id.wrapping_sub(next))
             .filter(|&skipped| skipped < i16::MAX as u16)
@@ -93,7 +108,7 @@ impl IpId {
 
     /// Other packets take numbers too, or none is missing where the packets are sent: only the order is left.
     pub fn ignore_gaps(&mut self) {
-        self.gaps_mean_nothing = true;
+        self.strange = IGNORED;
     }
 
     /// A counter already known to be the connection's own, from other connections of the host.
@@ -287,6 +302,15 @@ mod tests {
         }
         assert!(own.dense());
         assert!(shared.ordered() && !shared.dense());
+    }
+
+    #[test]
+    fn numbers_skipped_again_and_again_while_nothing_is_missing_are_other_packets() {
+        let mut id = counted();
+        assert!(!(1..STRANGE).any(|_| id.is_foreign()));
+        assert!(id.is_foreign());
+        id.explained = u32::from(STRANGE) + 1;
+        assert!(!id.is_foreign());
     }
 
     #[test]

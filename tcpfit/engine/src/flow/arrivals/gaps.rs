@@ -314,12 +314,18 @@ impl Arrivals {
         sender: &mut Sender,
         sink: &mut dyn Sink,
     ) {
-        if count > INITIAL_WINDOW.max(sender.flight_max as usize) && sender.likely_resend(passing.left).is_none() {
-            // more than was ever under way, and none of it is missing: other packets have these numbers
-            self.share_counter();
+        if count == 0 {
             return;
         }
         let repeats = self.repeats(count, passing, before, sender);
+        if sender.likely_resend(passing.left).is_none() {
+            let many = count > INITIAL_WINDOW.max(sender.flight_max as usize);
+            if many || (!self.two_way && repeats.is_none() && self.id.is_foreign()) {
+                // more than was ever under way, or time and again, and none of it is missing: other packets have these numbers
+                self.share_counter();
+                return;
+            }
+        }
         for k in 0..count {
             let (below, time_ns) = (passing.left, sender.fast_retransmit_ns(passing.time_ns));
             match repeats.filter(|repeats| repeats.exact || sender.likely_resend(below).is_none()) {
