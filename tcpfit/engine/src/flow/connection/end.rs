@@ -58,7 +58,11 @@ pub(super) struct End {
 impl End {
     /// Remembers the identification of a packet before the flow begins: the counter runs through the handshake.
     pub(super) fn before_data(&mut self, segment: &Segment) {
-        if let Some(id) = segment.ip_id.filter(|&id| id != 0) {
+        // hosts that do not count say 0, mostly
+        if let Some(id) = segment
+            .ip_id
+            .filter(|&id| id != 0 || self.early_ids[1] == Some(u16::MAX))
+        {
             self.early_ids = [self.early_ids[1], Some(id)];
         }
     }
