@@ -45,7 +45,7 @@ tools: $(VENV)/tools
 
 test: $(VENV)/tools tshark chromium
 	cargo test --quiet --locked --no-default-features --manifest-path $(CRATE)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses logical --dist loadfile
 
 # Some tests need a program that pip does not bring; without it they are skipped and say so.
 tshark:

@@ -51,7 +51,7 @@ def test_shares_are_the_kernels(name, reports):
             assert diagnosis.kernel[share] == pytest.approx(min(TRUTH[name][counted] / total_s, 1), abs=0.05), share
 
 
-@pytest.mark.parametrize("name", set(TRUTH) - {"unknown"})
+@pytest.mark.parametrize("name", sorted(set(TRUTH) - {"unknown"}))
 def test_timeouts_are_in_the_stall_table(name, reports):
     timeouts = [stall for stall in reports[name].stalls if stall.cause == "timeout"]
     assert TRUTH[name]["timeouts"] == len(timeouts)

@@ -36,7 +36,7 @@ def test_a_file_is_diagnosed_as_a_pipe_is(name):
         assert said(str(path)) == said("-", stdin=stream)
 
 
-@pytest.mark.parametrize("verb", ["plot time-sequence", "report", "xpl --flow 5 --flow 9"])
+@pytest.mark.parametrize("verb", ["plot time-sequence", "report --flows 3", "xpl --flow 5 --flow 9"])
 def test_figures_of_a_file_are_those_of_a_pipe(tmp_path, verb):
     name, *options = verb.split()
     made = []
@@ -88,8 +88,9 @@ def test_a_frame_of_a_file_is_explained_as_that_of_a_pipe(frame):
     assert (2 if frame == 10**9 else 0) == runs[0][0]
 
 
-@pytest.mark.parametrize("arguments", ["report CAPTURE -o page.html --data", "analyze CAPTURE --html page.html",
-                                       "analyze CAPTURE --html page.html --output tables --segments",
+@pytest.mark.parametrize("arguments", ["report CAPTURE -o page.html --data --flows 3",
+                                       "analyze CAPTURE --html page.html --flow 5",
+                                       "analyze CAPTURE --html page.html --flow 9 --output tables --segments",
                                        "events CAPTURE --segments --flow 5 --format parquet --output x.parquet",
                                        "events CAPTURE --segments --format parquet --output x.parquet"])  # fmt: skip
 @pytest.mark.parametrize("key", [[], ["--anonymize-key", "key"]])
