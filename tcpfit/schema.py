@@ -363,6 +363,12 @@ ROUNDS = (
         "time until the next round starts in which the advertised window had no room for another segment; 0 where the scale is unknown",
     ),
     Column(
+        "estimated",
+        BOOL,
+        "",
+        "the path was full, and nothing tells how long ACKs were under way: round trip and flight may have been longer; only away from the sender, without timestamps",
+    ),
+    Column(
         "cwnd_low", F64, "segments", "the congestion window reached this in the round; null in and around loss recovery"
     ),
     Column(

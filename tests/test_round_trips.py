@@ -119,3 +119,16 @@ def test_cause_of_a_flow_without_timestamps_is_the_same_at_both_ends(tmp_path, p
     for end in ("sender", "receiver"):
         (flow,) = tcpfit.analyze(tmp_path / f"{end}.pcap").to_dict()["captures"][0]["flows"]
         assert (end, flow["diagnosis"]["primary"]) == (end, cause)
+
+
+@pytest.mark.parametrize(("buffer", "full"), [(20, False), (30, False), (60, True), (90, True)])
+def test_full_link_of_which_nothing_tells_the_queue_is_named_as_that(tmp_path, buffer, full):
+    QueuePath(**LINK, buffer=buffer).run(tmp_path)
+    estimated, texts = [], []
+    for end in ("sender", "receiver"):
+        analysis = tcpfit.analyze(tmp_path / f"{end}.pcap")
+        estimated.append(analysis.rounds["estimated"].mean() > 0.9)
+        assert estimated[-1] or not analysis.rounds["estimated"].any()
+        (flow,) = analysis.to_dict()["captures"][0]["flows"]
+        texts.append("nothing tells whether a queue grew" in flow["diagnosis"]["text"])
+    assert estimated == texts == [False, full]

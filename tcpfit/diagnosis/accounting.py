@@ -27,6 +27,7 @@ rules that holds gives the cause:
 8. Before any reaction: *slow-start-limited* while the flight reaches new maxima, *send-buffer-limited* in a flight that
    does not grow for 30 rounds though the sender sends all of it in each when ACKs let it, *unknown* otherwise, and
    where half of the rounds and more, seen at the sender, begin without an ACK: by an application's clock, or a pacer's.
+   And *unknown* where data came as fast as the path sends them, and nothing tells how long ACKs were under way.
 
 **Departures**: T-RAT (Zhang et al. 2002) gives a limit to a whole flow and RCA (Siekkinen et al.) to its bulk periods;
 here a round may be shared by two causes, with the window's part of it as long as the window was full.
@@ -69,7 +70,7 @@ SPANS = (
 WAITS = (Reason.TIMER, Reason.NEEDLESS_TIMER, Reason.NEEDLESS_TIMER_LATE, Reason.ACK_LOST)
 """Reasons of stretches in which the timer ran."""
 
-UNEXPLAINED = (Reason.GROWING, Reason.OWN_CLOCK, Reason.NO_LIMIT)
+UNEXPLAINED = (Reason.GROWING, Reason.OWN_CLOCK, Reason.NO_LIMIT, Reason.PERHAPS_FULL)
 """Reasons that a window full before and after takes the place of."""
 
 AFTERMATH = {
@@ -261,6 +262,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches, heedless: Flags) ->
                 course.flat,
                 short & (flight <= top),
                 (course.flow_count[course.owner] == 1) & (course.resent == 0),
+                course.estimated,
                 growing & ~course.own_clock,
                 course.own_clock,
             ],
@@ -276,6 +278,7 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches, heedless: Flags) ->
                 Reason.FLAT,
                 Reason.SHORT,
                 Reason.ONE_FLIGHT,
+                Reason.PERHAPS_FULL,
                 Reason.GROWING,
                 Reason.OWN_CLOCK,
             ],

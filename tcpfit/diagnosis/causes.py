@@ -42,6 +42,8 @@ ONE_FLIGHT = "all that was sent was under way at once"
 
 BY_CLOCK = "data went by the sender's clock, not with ACKs: its application's, or pacing"
 
+PERHAPS_FULL = "data came as fast as the path sends them, and nothing tells whether a queue grew"
+
 UNANSWERED = "nothing came back any more, whatever was sent again"
 
 AHEAD = "ACKs come before the data that they acknowledge: other clocks, or out of order"
@@ -97,6 +99,7 @@ class Reason(IntEnum):
     MARKED = 32
     AFTER_MARKS = 33
     AHEAD = 34
+    PERHAPS_FULL = 35
 
 
 _SAYS: dict[Reason, tuple[str, str]] = {
@@ -138,6 +141,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.MARKED: (BOTTLENECK, MARKED),
     Reason.AFTER_MARKS: (BOTTLENECK, AFTER_MARKS),
     Reason.AHEAD: (UNKNOWN, AHEAD),
+    Reason.PERHAPS_FULL: (UNKNOWN, PERHAPS_FULL),
 }
 
 CAUSE_OF = np.array([_SAYS[reason][0] for reason in Reason], dtype=object)

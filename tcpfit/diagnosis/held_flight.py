@@ -31,11 +31,13 @@ ACK_CLOCK = 0.25
 def flat(rounds: Rounds) -> Flags:
     """Rounds of a flight that does not grow, without a loss: runs of 30 and more within a segment of each other; or
     those within a segment of the usual flight, if that is near the largest and in three quarters of the rounds.
-    Only of senders that send when ACKs let them, below a window that is known, and all of it in each round."""
+    Only of senders that send when ACKs let them, below a window that is known, and all of it in each round; and not
+    where the path was full and nothing tells how long the round trips were: the flight may have grown."""
     with np.errstate(invalid="ignore"):
         quiet = (rounds.lost == 0) & (rounds.resent == 0) & (rounds.flight > 2) & (rounds.full == 0)
         quiet &= rounds.acked > 0.5 * rounds.smss * rounds.sent
         quiet &= (rounds.flow_waited[rounds.owner] < ACK_CLOCK) & np.isfinite(rounds.window)
+        quiet &= ~rounds.estimated
         went = np.where(quiet, rounds.sent - REPLACED * rounds.flight, 0.0)
     quiet &= (summed(went, rounds.owner, len(rounds.flow_count)) >= 0)[rounds.owner]
     flat = np.zeros(len(rounds), np.bool_)

@@ -80,6 +80,7 @@ class Rounds:
         self.sent = rows.floats("sent_segments")
         self.lost = rows.floats("lost_segments")
         self.resent = rows.floats("resent_segments")
+        self.estimated: Flags = rows.frame["estimated"].fill_null(False).to_numpy()
         phase = rows.frame["phase"].cast(pl.String)
         self.open: Flags = (phase == "open").fill_null(False).to_numpy()
         self.after_timeout: Flags = (phase == "loss").fill_null(False).to_numpy()

@@ -31,6 +31,7 @@ from tcpfit.diagnosis.causes import (
     MARKED,
     NEEDLESS,
     ONE_FLIGHT,
+    PERHAPS_FULL,
     REORDERING,
     SEND_BUFFER,
     SLOW_START,
@@ -154,6 +155,13 @@ OWN_CLOCK = (
     "see whether the application has more to send; a sender that paces (BBR) goes by the rate that it has measured",
 )
 """Sentence and remedy of unknown, where the sender went by a clock most of that time."""
+
+MAYBE_FULL = (
+    "data came as fast as the path sends them, and nothing tells whether a queue grew: the path may have held it, "
+    "or the sender",
+    "capture at the sender, or turn timestamps on: either shows the round trips",
+)
+"""The same where round trips away from the sender could only be estimated."""
 
 ACKS_AHEAD = (
     "the ACKs come before the data that they acknowledge, and nothing is claimed: the directions were captured by "
@@ -316,6 +324,7 @@ class _Parts:
             self._by_rules(spans, owner, *rules) for rules in ((TIMER_RAN,), (NEEDLESS, ACK_ASTRAY))
         )
         self.flow_ahead = self._by_rules(spans, owner, AHEAD)
+        self.flow_perhaps_full = self._by_rules(spans, owner, PERHAPS_FULL)
         self.flow_by_marks = self._by_rules(spans, owner, MARKED, AFTER_MARKS)
         # spans of a flow and cause together, in order of time
         order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
@@ -370,6 +379,8 @@ class _Parts:
             sentence, remedy = ACKS_AHEAD
         elif primary == UNKNOWN and self.flow_by_clock[position] > share * total_s / 2:
             sentence, remedy = OWN_CLOCK
+        elif primary == UNKNOWN and self.flow_perhaps_full[position] > share * total_s / 2:
+            sentence, remedy = MAYBE_FULL
         if primary == UNKNOWN and len(found) > 1 and found[1].time_share >= WORTH_SAYING:
             besides = f" In {found[1].time_share:.0%} it was {found[1].cause}."
         text = f"in {share:.0%} of the time {sentence}.{besides}"

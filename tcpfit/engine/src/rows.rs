@@ -200,6 +200,8 @@ pub struct RoundRow {
     pub limited: bool,
     pub idle_s: f64,
     pub window_full_s: f64,
+    /// Nothing tells the round trip, nor the flight.
+    pub estimated: bool,
     pub cwnd_low: Nullable<f64>,
     pub cwnd_high: Nullable<f64>,
 }

@@ -156,8 +156,10 @@ impl Stretch {
 }
 
 /// What a stretch shows of the link.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 struct Link {
+    /// Whether data came about as fast as the link sends them, at each point.
+    full: Vec<bool>,
     /// The first point from which on data came about as fast as the link sends them.
     fills: Option<usize>,
     /// They did at the end.
@@ -291,9 +293,8 @@ impl Drift {
     pub fn on_many_rounds(&mut self, seen: Seen) {
         let (link, stretch) = self.look(&self.points, seen.window);
         let ended_ns = seen.rounds.ended_ns();
-        if let Some(ways) = self.ways(&self.points, link, None, stretch) {
-            self.correct_rounds(seen, &self.points, &ways, stretch);
-        }
+        let ways = self.ways(&self.points, &link, None, stretch);
+        self.correct_rounds(seen, &self.points, ways.as_deref(), &link, stretch);
         self.held_ns = ended_ns + 1;
     }
 
@@ -301,7 +302,7 @@ impl Drift {
     fn close(&mut self, end_s: Option<f64>, seen: Seen) -> bool {
         let points = std::mem::take(&mut self.points);
         let (link, stretch) = self.look(&points, seen.window);
-        let ways = self.ways(&points, link, end_s, stretch);
+        let ways = self.ways(&points, &link, end_s, stretch);
         for (n, point) in points.iter().enumerate() {
             let way_s = ways.as_ref().map_or(stretch.assumed_s, |ways| ways[n]);
             let rtt_s = stretch.corrected_s(point.rtt_s, way_s);
@@ -311,21 +312,29 @@ impl Drift {
             let left = (1.0 - GAIN).powi(point.weight as i32);
             self.lag_s = more_s + (self.lag_s - more_s) * left;
         }
-        if let Some(ways) = ways {
-            self.correct_rounds(seen, &points, &ways, stretch);
-        }
+        self.correct_rounds(seen, &points, ways.as_deref(), &link, stretch);
         (self.stride, self.held_ns) = (1, i64::MAX);
         link.queued
     }
 
-    /// The rounds that are held get the ways at their points.
-    fn correct_rounds(&self, seen: Seen, points: &[Point], ways: &[f64], stretch: Stretch) {
+    /// The rounds that are held get the ways at their points. Where these are not known, rounds in which the link was full may have
+    /// had a queue of any length.
+    fn correct_rounds(&self, seen: Seen, points: &[Point], ways: Option<&[f64]>, link: &Link, stretch: Stretch) {
+        let Some(last) = points.len().checked_sub(1) else {
+            return;
+        };
+        let within = |start_ns: i64, end_ns: i64| {
+            let begin = points.partition_point(|point| point.time_ns < start_ns).min(last);
+            begin..points.partition_point(|point| point.time_ns <= end_ns).max(begin + 1)
+        };
+        let Some(ways) = ways else {
+            let full = |start_ns, end_ns| link.full[within(start_ns, end_ns)].iter().any(|&full| full);
+            seen.rounds.are_estimated(self.held_ns, full);
+            return;
+        };
         let corrected_s = |rtt_s: f64, start_ns: i64, end_ns: i64| {
-            let begin = points.partition_point(|point| point.time_ns < start_ns);
-            let begin = begin.min(points.len() - 1);
-            let end = points.partition_point(|point| point.time_ns <= end_ns).max(begin + 1);
-            let sum: f64 = ways[begin..end].iter().sum();
-            stretch.corrected_s(rtt_s, sum / (end - begin) as f64)
+            let ways = &ways[within(start_ns, end_ns)];
+            stretch.corrected_s(rtt_s, ways.iter().sum::<f64>() / ways.len() as f64)
         };
         let most = seen.rounds.correct(self.held_ns, corrected_s);
         *seen.flight_max = seen.flight_max.max(most);
@@ -353,6 +362,7 @@ impl Drift {
     fn link(&self, points: &[Point], least_s: f64) -> Link {
         let least_ns = (least_s * 1e9) as i64;
         let (mut from, mut fills, mut since, mut known) = (0, None, None, false);
+        let mut full = vec![false; points.len()];
         for (n, point) in points.iter().enumerate() {
             let long = |from: usize| {
                 let start = &points[from];
@@ -368,13 +378,16 @@ impl Drift {
             let rate = (point.passed - start.passed) as f64 * 1e9 / (point.time_ns - start.time_ns) as f64;
             if rate >= BUSY * self.rate {
                 // before the first rate there is that one
-                fills.get_or_insert(if known { n } else { 0 });
+                let first = if known { n } else { 0 };
+                fills.get_or_insert(first);
                 since = Some(n);
+                full[first..=n].fill(true);
             }
             known = true;
         }
         let before = self.told.is_some_and(|told| told.queued);
         Link {
+            full,
             fills,
             queued: if known {
                 since.is_some_and(|n| n + 3 >= points.len())
@@ -385,7 +398,7 @@ impl Drift {
     }
 
     /// The way at each point, if it can be told.
-    fn ways(&self, points: &[Point], link: Link, told_s: Option<f64>, stretch: Stretch) -> Option<Vec<f64>> {
+    fn ways(&self, points: &[Point], link: &Link, told_s: Option<f64>, stretch: Stretch) -> Option<Vec<f64>> {
         let (first, last) = (points.first()?, points.last()?);
         if self.way_ns == 0 || self.rate == 0.0 {
             return None;

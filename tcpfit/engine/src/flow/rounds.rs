@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 const LIMIT_MARGIN: f64 = 3.0;
 /// Rounds of one and the same flight after which the send buffer may hold it, not the congestion window.
 const FLAT_ROUNDS: u32 = 8;
-/// Rounds whose round trips are not known yet that are kept at most.
+/// Rounds whose round trips are not known yet that are kept.
 const HELD: usize = 256;
 /// Rounds that wait for their losses at most; beyond, the oldest goes out as it is.
 const WAITING: usize = 4096;
@@ -61,6 +61,7 @@ struct Round {
     sent_segments: u32,
     resent_segments: u32,
     limited: bool,
+    estimated: bool,
     phase: Phase,
     lost_segments: u32,
     number: u32,
@@ -91,6 +92,7 @@ impl Round {
             lost_segments: 0,
             acks: 0,
             limited: false,
+            estimated: false,
             phase: Phase::Open,
         }
     }
@@ -113,6 +115,7 @@ impl Round {
             limited: self.limited,
             idle_s: self.idle_s,
             window_full_s: self.window_full_s,
+            estimated: self.estimated,
             cwnd_low: self.cwnd_low.into(),
             cwnd_high: self.cwnd_high.into(),
         }
@@ -184,6 +187,14 @@ impl Rounds {
             self.limited += u32::from(row.limited);
         }
         most
+    }
+
+    /// Nothing tells the round trips of the rounds that ended since, if between their beginning and end the path was `full`.
+    pub fn are_estimated(&mut self, since_ns: i64, full: impl Fn(i64, i64) -> bool) {
+        let from = self.waiting.partition_point(|row| row.end_ns < since_ns);
+        for row in self.waiting.range_mut(from..) {
+            row.estimated = full(row.start_ns, row.end_ns);
+        }
     }
 
     /// `segments` were sent; a round begins if none is under way and ends when `nxt` is acknowledged.

@@ -287,6 +287,7 @@ fn tables_where_rows_wait(many: usize, chunks: usize) -> Tables {
                 limited: round % 2 > 0,
                 idle_s: 0.0,
                 window_full_s: -0.0,
+                estimated: false,
                 cwnd_low: Nullable::NONE,
                 cwnd_high: f64::from(flow).into(),
             });

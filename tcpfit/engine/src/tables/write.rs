@@ -231,6 +231,7 @@ stowable!(RoundRow, RoundColumns, |row| {
     limited: bool = row.limited,
     idle_s: f64 = row.idle_s,
     window_full_s: f64 = row.window_full_s,
+    estimated: bool = row.estimated,
     cwnd_low: f64 = row.cwnd_low,
     cwnd_high: f64 = row.cwnd_high,
 });
