@@ -9,8 +9,8 @@ use std::collections::VecDeque;
 const LIMIT_MARGIN: f64 = 3.0;
 /// Rounds of one and the same flight after which the send buffer may hold it, not the congestion window.
 const FLAT_ROUNDS: u32 = 8;
-/// Rounds whose round trips are not known yet that are kept.
-const HELD: usize = 256;
+/// Rounds whose round trips are not known yet that are kept at most: the queue of them has room for 256, and is not to double.
+const HELD: usize = 254;
 /// Rounds that wait for their losses at most; beyond, the oldest goes out as it is.
 const WAITING: usize = 4096;
 
