@@ -152,7 +152,7 @@ def test_no_timer_runs_for_a_millisecond(tmp_path):
 
 
 def test_more_numbers_than_segments_can_be_under_way_are_other_packets(tmp_path):
-    """A host that counts all its packets: flights of ten, a step of one each, and others between two of them: hundreds, or a
+    """A host that counts all its packets: flights of ten, a step of one each, and others between two: hundreds, or a
     few time and again. Rarely a few may be resends that were lost."""
     for between, often, high in ((600, 1, 0), (3, 1, 0), (3, 10, 3 * 2)):
         talk = Conversation(sack=True, halves_s=(1e-5, RTT_S))
@@ -185,3 +185,29 @@ def test_without_a_sample_the_timer_stays_doubled(tmp_path):
     for column in ("replayed_s", "replayed_rfc_s"):
         first, second = timeouts[column]
         assert second == pytest.approx(2 * first)
+
+
+@pytest.mark.parametrize(("silence_s", "expiries"), [(1.0, 1), (3.0, 1), (7.0, 3), (15.0, 4), (10.0, 1)])
+def test_series_of_expiries_is_told_by_its_length_where_nothing_is_numbered(tmp_path, silence_s, expiries):
+    """At the receiver a hole is filled after a silence: that of three expiries of a timer of a second and more is as
+    long as no single one. Three seconds may be one timer's; ten seconds are no number of expiries."""
+    talk = Conversation(sack=False, halves_s=(1e-5, RTT_S))
+    at_s, seq = 0.1, 1
+    for _ in range(20):
+        for n in range(4):
+            talk.sent(at_s + 1e-4 * n, seq, payload=MSS)
+            talk.heard(at_s + 1e-4 * n + 1e-5, seq + MSS)
+            seq += MSS
+        at_s += RTT_S
+    talk.sent(at_s, seq + MSS, payload=MSS)
+    talk.heard(at_s + 1e-5, seq)
+    at_s += silence_s
+    for n in range(2, 7):
+        talk.sent(at_s, seq, payload=MSS)
+        talk.heard(at_s + 1e-5, seq + n * MSS)
+        seq, at_s = seq + n * MSS, at_s + RTT_S
+    found = talk.analysed(tmp_path / "series.pcap")
+    assert found.flows["timeouts"][0] == expiries
+    losses = found.events.filter(pl.col("kind") == "loss").sort("time_ns")
+    assert losses["reason"].to_list() == ["hole"] * expiries
+    assert losses["confidence"].to_list()[1:] == [0.6] * (expiries - 1)

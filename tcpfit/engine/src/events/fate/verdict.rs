@@ -118,7 +118,7 @@ impl<'a> Verdict<'a> {
         let unit = &self.waiting.unit;
         let (t, next) = (&unit.copies[k], self.next(k));
         // a resend that no number speaks for, only that the sender must have made it
-        let inferred = k > 0 && !t.seen() && next.is_some_and(|n| n.seen() && n.ip_id == 0);
+        let inferred = k > 0 && !t.seen() && (t.doubtful || next.is_some_and(|n| n.seen() && n.ip_id == 0));
         Loss {
             time_ns: t.time_ns,
             order: t.order,

@@ -19,6 +19,8 @@ const LARGEST_GAP: u32 = 1000;
 /// another reason, a capture of every n-th packet for one.
 const MOST_MISSING: u64 = 8;
 
+/// Expiries that were lost in a silence, from which on its length alone tells them.
+const SERIES: usize = 2;
 /// Segments that a sender has under way at its start (RFC 6928).
 const INITIAL_WINDOW: usize = 10;
 
@@ -179,6 +181,7 @@ impl Arrivals {
     ) {
         let spare = self.skipped();
         if spare == 0 {
+            self.lost_series(passing, sender, sink);
             return;
         }
         let Some(silence) = self.silence(passing, sender).filter(|s| !self.two_way && s.timer) else {
@@ -212,6 +215,18 @@ impl Arrivals {
         self.expiries(expiries, &silence, passing, sender, sink);
     }
 
+    /// Without identifications: the first hole is filled after a silence as long as a timer that doubles takes for three expiries
+    /// and more (RFC 6298, 5.5). Two take as long as one of a timer that is thrice as long as it seems.
+    fn lost_series(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+        if self.id.dense() || self.two_way || sender.head().is_none_or(|(left, _)| left != passing.left) {
+            return;
+        }
+        let series = |s: &Silence| s.timer && s.fits && s.lost_expiries >= SERIES;
+        if let Some(silence) = self.silence(passing, sender).filter(series) {
+            self.expiries(silence.lost_expiries, &silence, passing, sender, sink);
+        }
+    }
+
     /// `count` new segments up to `right` that never passed.
     fn missing_data(&mut self, count: u32, right: u64, time_ns: i64, passing: &Passing, sender: &mut Sender) {
         let smss = u64::from(sender.smss);
@@ -236,14 +251,19 @@ impl Arrivals {
         let Some((left, right)) = sender.head() else { return };
         let length_ns = passing.time_ns - silence.timer_ns;
         let first_ns = length_ns as f64 / (2f64.powi(count as i32 + 1) - 1.0);
-        if count > 0 && count == silence.lost_expiries {
+        let numbered = self.skipped() > 0;
+        if numbered && count > 0 && count == silence.lost_expiries {
             sender.episodes.saw_series(first_ns / 1e9);
         }
         for k in 1..=count {
             let time_ns = silence.timer_ns + (first_ns * (2f64.powi(k as i32) - 1.0)) as i64;
             let index = self.next_skipped();
             self.remember(index, left, time_ns, passing, sender);
-            sender.send_again(&Sent::unseen_expiry(left, right, time_ns), sink);
+            let expiry = Sent {
+                doubtful: !numbered,
+                ..Sent::unseen_expiry(left, right, time_ns)
+            };
+            sender.send_again(&expiry, sink);
         }
     }
 

@@ -17,7 +17,7 @@ pub struct Sent {
     pub frame: u64,
     pub tsval: u32,
     pub ip_id: u16,
-    /// Nothing but time tells it from the first copy of its range.
+    /// Nothing but time tells it from the first copy of its range or, if it did not pass, that it was sent.
     pub doubtful: bool,
     /// Found by the length of a silence: an expiry of the timer.
     pub by_timer: bool,
