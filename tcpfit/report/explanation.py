@@ -54,7 +54,8 @@ RULES = {
         ),
     ),
     "early-retransmit": Rule(
-        "One or two duplicate ACKs had come and no third did before it; the timer had not run out.",
+        "One or two duplicate ACKs had come and no third did before it; the timer had not run out. Others that passed "
+        "here before it had not reached the sender yet, or answered copies.",
         "RFC 5827, 3",
         (
             (
