@@ -131,4 +131,7 @@ def test_full_link_of_which_nothing_tells_the_queue_is_named_as_that(tmp_path, b
         assert estimated[-1] or not analysis.rounds["estimated"].any()
         (flow,) = analysis.to_dict()["captures"][0]["flows"]
         texts.append("nothing tells whether a queue grew" in flow["diagnosis"]["text"])
+        mean, late = (flow["parameters"][name] for name in ("rtt", "rtt_p95"))
+        assert (mean["high"] is None) == estimated[-1]
+        assert late["high"] is None or not estimated[-1]
     assert estimated == texts == [False, full]

@@ -9,7 +9,8 @@ exponential time, 40^(1/(n-1)) - 1 times their mean excess over the least of the
 minimum in 97.5 % of cases; of rtt_p95, the
 order statistics of the rounds' times by the binomial law, of as many independent rounds as tell as much
 (`intervals.quantile_ends`: a queue makes neighbours alike), and never less than the 3 % of the bins the percentile is
-read from. Below 72 such rounds it has no upper end: 0.95^n, the chance that all lie below it, is more than 2.5 %.
+read from. Below 72 such rounds it has no upper end: 0.95^n, the chance that all lie below it, is more than 2.5 %. Nor
+have rtt and rtt_p95 one where a twentieth of the rounds and more are only estimated: they may have been longer.
 **Validation**: tests/parameters/test_rates.py.
 """
 
@@ -22,6 +23,9 @@ from tcpfit.parameters.intervals import Estimate, Floats, ordered, quantile_ends
 
 BIN = 1.03
 
+OPEN = 0.05
+"""Share of the rounds whose round trips may have been longer, from which on nothing bounds those of the flow."""
+
 
 def rtt(evidence: Evidence) -> Estimate:
     """Mean round-trip time."""
@@ -32,7 +36,7 @@ def rtt(evidence: Evidence) -> Estimate:
     value = evidence.column("rtt_mean_s")
     value = np.where(np.isfinite(value), value, drawn.value)
     scale = _ratio(value, drawn.value)
-    return Estimate(value, _above_least(drawn.low * scale, evidence), drawn.high * scale, drawn.n)
+    return Estimate(value, _above_least(drawn.low * scale, evidence), _bounded(drawn.high * scale, evidence), drawn.n)
 
 
 def _ratio(values: Floats, to: Floats) -> Floats:
@@ -44,6 +48,14 @@ def _ratio(values: Floats, to: Floats) -> Floats:
 def _above_least(low: Floats, evidence: Evidence) -> Floats:
     """No mean and no percentile lies below the least round trip that the path can have."""
     return np.where(np.isnan(low), low, np.fmax(low, rtt_min(evidence).low))
+
+
+def _bounded(high: Floats, evidence: Evidence) -> Floats:
+    """NaN where too many round trips may have been longer (`estimated` of the rounds)."""
+    rounds = evidence.rounds
+    estimated = rounds.owner[rounds.frame["estimated"].fill_null(False).to_numpy()]
+    every, open_ = (np.bincount(owner, minlength=len(evidence)) for owner in (rounds.owner, estimated))
+    return np.where((open_ > 0) & (open_ >= OPEN * every), np.nan, high)
 
 
 def rtt_min(evidence: Evidence) -> Estimate:
@@ -80,4 +92,4 @@ def rtt_p95(evidence: Evidence) -> Estimate:
     below, above = quantile_ends(times, owner, len(evidence), 0.95)
     low = value * np.minimum(_ratio(below, middle), 1 / BIN)
     high = value * np.maximum(_ratio(above, middle), BIN)
-    return Estimate(value, _above_least(low, evidence), high, n)
+    return Estimate(value, _above_least(low, evidence), _bounded(high, evidence), n)
