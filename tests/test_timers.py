@@ -211,3 +211,14 @@ def test_series_of_expiries_is_told_by_its_length_where_nothing_is_numbered(tmp_
     losses = found.events.filter(pl.col("kind") == "loss").sort("time_ns")
     assert losses["reason"].to_list() == ["hole"] * expiries
     assert losses["confidence"].to_list()[1:] == [0.6] * (expiries - 1)
+
+
+def test_a_long_timer_at_the_sender_is_one_expiry(tmp_path):
+    """All that is sent passes here: a silence of seven times the timer that RFC 6298 asks for is one long timer's."""
+    talk = Conversation(sack=False)
+    at_s, seq = stop_and_go(talk, 1.0, 20)
+    talk.sent(at_s, seq, payload=MSS)
+    talk.sent(at_s + 7.0, seq, payload=MSS)
+    talk.heard(at_s + 7.0 + RTT_S, seq + MSS)
+    flow = talk.analysed(tmp_path / "long.pcap").flows.row(0, named=True)
+    assert ("sender", 1, 1) == (flow["vantage"], flow["timeouts"], flow["lost_segments"])

@@ -5,7 +5,7 @@ use super::{Arrivals, Passing};
 use crate::events::cause::SHORTEST_TIMER_S;
 use crate::flow::scoreboard::segments;
 use crate::flow::sender::{Sender, Sent};
-use crate::rows::Sink;
+use crate::rows::{Sink, Vantage};
 
 /// Missing transmissions remembered; older ones are lost for good.
 const REMEMBERED: usize = 4096;
@@ -216,9 +216,11 @@ impl Arrivals {
     }
 
     /// Without identifications: the first hole is filled after a silence as long as a timer that doubles takes for three expiries
-    /// and more (RFC 6298, 5.5). Two take as long as one of a timer that is thrice as long as it seems.
+    /// and more (RFC 6298, 5.5). Two take as long as one of a timer that is thrice as long as it seems. Not where the packets are
+    /// sent, and all expiries pass.
     fn lost_series(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
-        if self.id.dense() || self.two_way || sender.head().is_none_or(|(left, _)| left != passing.left) {
+        let behind = matches!(sender.vantage, Vantage::Receiver | Vantage::Middle);
+        if !behind || self.id.dense() || self.two_way || sender.head().is_none_or(|(left, _)| left != passing.left) {
             return;
         }
         let series = |s: &Silence| s.timer && s.fits && s.lost_expiries >= SERIES;
