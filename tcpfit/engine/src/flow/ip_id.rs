@@ -84,12 +84,15 @@ impl IpId {
         }
     }
 
-    /// The last step skipped numbers while no data were missing that could have taken them. Whether so many did that other
-    /// packets must take numbers: those of the host's other connections.
-    pub fn is_foreign(&mut self) -> bool {
+    /// The last step skipped numbers while no data were missing that could have taken them.
+    pub fn count_strange(&mut self) {
         if self.strange < IGNORED - 1 {
             self.strange += 1;
         }
+    }
+
+    /// So many steps did that other packets must take numbers: those of the host's other connections.
+    pub fn is_shared(&self) -> bool {
         self.strange >= STRANGE && u32::from(self.strange) > self.explained
     }
 
@@ -307,10 +310,12 @@ mod tests {
     #[test]
     fn numbers_skipped_again_and_again_while_nothing_is_missing_are_other_packets() {
         let mut id = counted();
-        assert!(!(1..STRANGE).any(|_| id.is_foreign()));
-        assert!(id.is_foreign());
-        id.explained = u32::from(STRANGE) + 1;
-        assert!(!id.is_foreign());
+        (1..STRANGE).for_each(|_| id.count_strange());
+        assert!(!id.is_shared());
+        id.count_strange();
+        assert!(id.is_shared());
+        id.explained = u32::from(STRANGE);
+        assert!(!id.is_shared());
     }
 
     #[test]

@@ -342,7 +342,10 @@ impl Arrivals {
         let repeats = self.repeats(count, passing, before, sender);
         if sender.likely_resend(passing.left).is_none() {
             let many = count > INITIAL_WINDOW.max(sender.flight_max as usize);
-            if many || (!self.two_way && repeats.is_none() && self.id.is_foreign()) {
+            if !many && !self.two_way && repeats.is_none() {
+                self.id.count_strange();
+            }
+            if many || self.id.is_shared() {
                 // more than was ever under way, or time and again, and none of it is missing: other packets have these numbers
                 self.share_counter();
                 return;
