@@ -160,10 +160,15 @@ impl Stretch {
 struct Link {
     /// Whether data came about as fast as the link sends them, at each point.
     full: Vec<bool>,
-    /// The first point from which on data came about as fast as the link sends them.
-    fills: Option<usize>,
     /// They did at the end.
     queued: bool,
+}
+
+impl Link {
+    /// The first point at which they did.
+    fn fills(&self) -> Option<usize> {
+        self.full.iter().position(|&full| full)
+    }
 }
 
 /// A stretch from where the link's queue does not empty.
@@ -361,7 +366,7 @@ impl Drift {
     /// What the rate at which data came says of the link.
     fn link(&self, points: &[Point], least_s: f64) -> Link {
         let least_ns = (least_s * 1e9) as i64;
-        let (mut from, mut fills, mut since, mut known) = (0, None, None, false);
+        let (mut from, mut known) = (0, false);
         let mut full = vec![false; points.len()];
         for (n, point) in points.iter().enumerate() {
             let long = |from: usize| {
@@ -379,22 +384,16 @@ impl Drift {
             if rate >= BUSY * self.rate {
                 // before the first rate there is that one
                 let first = if known { n } else { 0 };
-                fills.get_or_insert(first);
-                since = Some(n);
                 full[first..=n].fill(true);
             }
             known = true;
         }
-        let before = self.told.is_some_and(|told| told.queued);
-        Link {
-            full,
-            fills,
-            queued: if known {
-                since.is_some_and(|n| n + 3 >= points.len())
-            } else {
-                before
-            },
-        }
+        let queued = if known {
+            full.iter().rev().take(3).any(|&full| full)
+        } else {
+            self.told.is_some_and(|told| told.queued)
+        };
+        Link { full, queued }
     }
 
     /// The way at each point, if it can be told.
@@ -403,7 +402,8 @@ impl Drift {
         if self.way_ns == 0 || self.rate == 0.0 {
             return None;
         }
-        let from = match (link.fills, told_s) {
+        let fills = link.fills();
+        let from = match (fills, told_s) {
             (Some(n), Some(_)) if link.queued => n,
             // another flow's queue
             (_, Some(_)) => 0,
@@ -411,7 +411,7 @@ impl Drift {
             (None, None) => points.len() - 1,
         };
         let begin = &points[from];
-        let at_once = link.fills.is_some().then_some(begin.time_ns - first.time_ns);
+        let at_once = fills.is_some().then_some(begin.time_ns - first.time_ns);
         let start_s = self.start_s(at_once, stretch.least_s);
         let mut filled = Filled {
             segments: (last.passed - begin.passed) as f64,
