@@ -176,8 +176,9 @@ impl Fates {
             self.settle_next(context, sink);
         }
         let known_ns = self.known_ns(open_ns);
-        while let Some(loss) = self.ledger.pop_before(known_ns) {
-            self.give_out(&loss, rounds, sink);
+        while let Some(mut loss) = self.ledger.pop_before(known_ns) {
+            loss.rtt_s = rounds.lost(loss.time_ns, loss.segments).unwrap_or(loss.rtt_s);
+            self.give_out(&loss, sink);
         }
         known_ns
     }
@@ -190,9 +191,8 @@ impl Fates {
     }
 
     #[inline(never)]
-    fn give_out(&mut self, loss: &Loss, rounds: &mut Rounds, sink: &mut dyn Sink) {
+    fn give_out(&mut self, loss: &Loss, sink: &mut dyn Sink) {
         self.lost += u64::from(loss.segments);
-        rounds.lost(loss.time_ns, loss.segments);
         self.loss_events.on_loss(loss, sink);
         sink.event(loss.event(self.flow));
     }

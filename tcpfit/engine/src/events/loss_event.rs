@@ -5,8 +5,10 @@
 //!  none --loss--> event(start, end = start + RTT) --loss sent by end--> event
 //!                     |--loss sent after end--> give out, event(new start)
 //! ```
-//! Losses come in here in sending order, after their fate is settled. What a capture cannot show: a round trip at the
-//! moment of the loss more exact than the smoothed one; the rule is kind to errors of a quarter.
+//! Losses come in here in sending order, after their fate is settled, with the smoothed round trip from the beginning of the
+//! round in which they were sent: by the time that their fate is settled the queue that they overflowed is gone. The rule is kind
+//! to errors of a quarter, but where a queue overflows in two rounds one after the other: whether that is one event or two, a
+//! hundredth of a round trip decides.
 
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
@@ -22,6 +24,7 @@ pub struct Loss {
     pub cause_frame: Option<u64>,
     pub segments: u32,
     pub flight: f64,
+    /// The round trip then.
     pub rtt_s: f64,
     pub reason: Reason,
     pub confidence: f64,

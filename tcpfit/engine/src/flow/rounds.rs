@@ -32,18 +32,18 @@ impl Window {
 /// Upper bounds of the rounds in a row that were equal: a window that does not grow may be the send buffer.
 #[derive(Clone, Copy, Debug, Default)]
 struct Bounds {
-    last: f64,
+    last: f32,
     equal: u32,
 }
 
 impl Bounds {
     fn add(&mut self, bound: f64) -> Option<f64> {
-        self.equal = if (bound - self.last).abs() < 0.5 {
+        self.equal = if (bound - f64::from(self.last)).abs() < 0.5 {
             self.equal + 1
         } else {
             0
         };
-        self.last = bound;
+        self.last = bound as f32;
         (self.equal < FLAT_ROUNDS).then_some(bound)
     }
 }
@@ -69,12 +69,14 @@ struct Round {
     idle_s: f64,
     window_full_s: f64,
     rtt_s: f64,
+    /// Smoothed, when it began; 0 while none was known.
+    srtt_s: f64,
     cwnd_low: f64,
     cwnd_high: f64,
 }
 
 impl Round {
-    fn begin(number: u32, time_ns: i64) -> Self {
+    fn begin(number: u32, time_ns: i64, srtt_s: f64) -> Self {
         Self {
             start_ns: time_ns,
             end_ns: time_ns,
@@ -83,6 +85,7 @@ impl Round {
             idle_s: 0.0,
             window_full_s: 0.0,
             rtt_s: f64::NAN,
+            srtt_s,
             rwnd: f64::INFINITY,
             cwnd_low: f64::NAN,
             cwnd_high: f64::NAN,
@@ -197,11 +200,12 @@ impl Rounds {
         }
     }
 
-    /// `segments` were sent; a round begins if none is under way and ends when `nxt` is acknowledged.
+    /// `segments` were sent; a round begins if none is under way, at the smoothed round trip `srtt_s`, and ends when `nxt` is
+    /// acknowledged.
     #[inline(always)]
-    pub fn sent(&mut self, time_ns: i64, segments: u32, again: bool, nxt: u64, flight: f64) {
+    pub fn sent(&mut self, time_ns: i64, segments: u32, again: bool, nxt: u64, flight: f64, srtt_s: f64) {
         if self.current.is_none() {
-            self.begin(time_ns, nxt);
+            self.begin(time_ns, nxt, srtt_s);
         }
         if let Some(row) = &mut self.current {
             row.sent_segments += segments;
@@ -213,8 +217,8 @@ impl Rounds {
     }
 
     #[inline(never)]
-    fn begin(&mut self, time_ns: i64, nxt: u64) {
-        self.current = Some(Round::begin(self.count, time_ns));
+    fn begin(&mut self, time_ns: i64, nxt: u64, srtt_s: f64) {
+        self.current = Some(Round::begin(self.count, time_ns, srtt_s));
         self.ends_at = nxt;
         self.window = Window::default();
     }
@@ -342,17 +346,19 @@ impl Rounds {
         self.waiting.push_back(row);
     }
 
-    /// A transmission sent at `time_ns` was lost: it belongs to the last round that began before it.
-    pub fn lost(&mut self, time_ns: i64, segments: u32) {
+    /// A transmission sent at `time_ns` was lost: it belongs to the last round that began before it. Gives the smoothed round trip
+    /// when that began, if one was known.
+    pub fn lost(&mut self, time_ns: i64, segments: u32) -> Option<f64> {
         let started = |row: &Round| row.start_ns <= time_ns;
-        if let Some(row) = self.current.as_mut().filter(|row| started(row)) {
-            row.lost_segments += segments;
-        } else {
-            let n = self.waiting.partition_point(started);
-            if let Some(row) = self.waiting.get_mut(n.saturating_sub(1)) {
-                row.lost_segments += segments;
+        let row = match self.current.as_mut().filter(|row| started(row)) {
+            Some(row) => row,
+            None => {
+                let n = self.waiting.partition_point(started);
+                self.waiting.get_mut(n.saturating_sub(1))?
             }
-        }
+        };
+        row.lost_segments += segments;
+        Some(row.srtt_s).filter(|&srtt_s| srtt_s > 0.0)
     }
 
     /// Some round that is over has not been given out, the last left aside.
@@ -403,7 +409,7 @@ mod tests {
     fn corrected_rounds_carry_what_they_carried_up_to_the_window() {
         let mut rounds = Rounds::new(0);
         for n in 0..4i64 {
-            rounds.sent(n * 100, 1, false, n as u64 + 1, 10.0);
+            rounds.sent(n * 100, 1, false, n as u64 + 1, 10.0, 0.0);
             rounds.window_reached(10.0);
             rounds.sample(0.1);
             let room = if n == 3 { 12.0 } else { 40.0 };

@@ -120,7 +120,8 @@ impl Sender {
             self.flight_max = flight;
         }
         self.bound_window(sent);
-        self.rounds.sent(sent.time_ns, count, false, self.nxt, flight);
+        self.rounds
+            .sent(sent.time_ns, count, false, self.nxt, flight, self.rtt.srtt_s);
         // elsewhere, and without timestamps, when an ACK came to the sender is not known well enough
         let dated = self.vantage == Vantage::Sender || self.timestamps;
         match self.phase {
@@ -232,7 +233,8 @@ impl Sender {
         self.last_sent_ns = sent.time_ns;
         if !self.one_way {
             let flight = self.flight();
-            self.rounds.sent(sent.time_ns, count, true, self.nxt, flight);
+            self.rounds
+                .sent(sent.time_ns, count, true, self.nxt, flight, self.rtt.srtt_s);
             self.rounds.disturbed();
         }
         reason
