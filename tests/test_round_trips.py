@@ -5,6 +5,7 @@ from __future__ import annotations
 import struct
 
 import captures
+import polars as pl
 import pytest
 from captures import ACK, START_NS, SYN, Packet
 from queue_path import QueuePath
@@ -102,6 +103,46 @@ def test_queue_of_a_flow_without_timestamps_is_told_by_what_it_lost(tmp_path, pa
     assert receiver["rtt_min_s"] == pytest.approx(2 * path.way_s, rel=0.02)
     longest = [end.rounds["rtt_s"].max() for end in ends]
     assert longest[1] == pytest.approx(longest[0], rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        QueuePath(**LINK, queue=40, threshold=50, seconds=38),
+        QueuePath(**LINK, queue=40, threshold=50, seconds=38, sack=True),
+        # losses in slow start, while it fills the queue
+        QueuePath(**LINK, lost=frozenset([250, 300, 350, 480]), seconds=12),
+    ],
+    ids=["overflow", "sack", "slow-start"],
+)
+def test_windows_and_loss_events_of_a_flow_without_timestamps_are_the_senders(tmp_path, path):
+    path.run(tmp_path)
+    found = []
+    for end in ("sender", "receiver"):
+        events = tcpfit.analyze(tmp_path / f"{end}.pcap").events
+        rows = {kind: events.filter(pl.col("kind") == kind) for kind in ("recovery", "loss", "loss_event")}
+        found.append((rows["recovery"], rows["loss"], rows["loss_event"].height))
+    (near, lost_near, events_near), (far, lost_far, events_far) = found
+    assert near["left"].to_list() == far["left"].to_list()
+    # other senders let a segment go for each of the first two duplicates (RFC 3042)
+    assert far["flight"].to_numpy() == pytest.approx(near["flight"].to_numpy(), abs=2.5)
+    assert lost_far["left"].to_list() == lost_near["left"].to_list()
+    first = pl.col("left").is_in(near["left"].to_list())
+    flight = lost_near.filter(first)["flight"].to_numpy()
+    assert lost_far.filter(first)["flight"].to_numpy() == pytest.approx(flight, rel=0.15)
+    # what was outstanding had to pass the link before the segment that was lost
+    assert lost_far.filter(first)["value"].to_numpy() == pytest.approx(flight / path.rate, rel=0.15)
+    assert events_far == events_near
+
+
+def test_round_trip_of_a_loss_is_that_of_when_the_segment_was_sent(tmp_path):
+    path = QueuePath(**LINK, queue=40, threshold=50, seconds=38)
+    path.run(tmp_path)
+    events = tcpfit.analyze(tmp_path / "sender.pcap").events
+    recoveries = events.filter(pl.col("kind") == "recovery")["left"].to_list()
+    losses = events.filter((pl.col("kind") == "loss") & pl.col("left").is_in(recoveries))
+    # once its fate is known the queue has emptied, and round trips are half as long
+    assert losses["value"][1:].to_numpy() == pytest.approx(losses["flight"][1:].to_numpy() / path.rate, rel=0.1)
 
 
 @pytest.mark.parametrize(

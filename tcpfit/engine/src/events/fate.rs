@@ -14,6 +14,7 @@
 use crate::events::answers::Answers;
 use crate::events::ledger::Ledger;
 use crate::events::loss_event::{Loss, LossEvents};
+use crate::flow::drift::Drift;
 use crate::flow::rare::Blank;
 use crate::flow::rounds::Rounds;
 use crate::flow::sender::Sender;
@@ -162,13 +163,14 @@ impl Fates {
     }
 
     /// Settles the units whose evidence is in at `now_ns`, then gives out losses in sending order. Every transmission
-    /// before the returned time has its fate; `open_ns` as in `known_ns`.
+    /// before the returned time has its fate; `open_ns` as in `known_ns`. What `drift` has learned of a loss's time it tells.
     #[inline]
     pub fn settle(
         &mut self,
         now_ns: i64,
         open_ns: i64,
         context: &Context,
+        drift: Option<&Drift>,
         rounds: &mut Rounds,
         sink: &mut dyn Sink,
     ) -> i64 {
@@ -178,6 +180,9 @@ impl Fates {
         let known_ns = self.known_ns(open_ns);
         while let Some(mut loss) = self.ledger.pop_before(known_ns) {
             loss.rtt_s = rounds.lost(loss.time_ns, loss.segments).unwrap_or(loss.rtt_s);
+            if let Some(then) = drift.and_then(|drift| drift.then(loss.time_ns)) {
+                (loss.rtt_s, loss.flight) = (then.srtt_s, then.flight(loss.flight));
+            }
             self.give_out(&loss, sink);
         }
         known_ns

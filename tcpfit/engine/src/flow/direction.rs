@@ -450,8 +450,9 @@ impl Flow {
         if let Some(shown) = self.acks.on_resend(answer) {
             if shown.asked {
                 self.sender.episodes.answered_ns = answer.time_ns;
+                self.sender.on_asked(answer.nxt - answer.left);
             }
-            self.sender.on_way_told(self.acks.way_ns, shown.by);
+            self.sender.on_way_told(answer.time_ns, self.acks.way_ns, shown.by);
         }
     }
 
@@ -474,7 +475,7 @@ impl Flow {
             self.sender.on_late_ack(&ack, sink);
         }
         if self.acks.way_ns < before_ns {
-            self.sender.on_way_told(self.acks.way_ns, By::Recovery);
+            self.sender.on_way_told(answer.time_ns, self.acks.way_ns, By::Recovery);
         }
     }
 

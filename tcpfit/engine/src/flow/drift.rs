@@ -21,7 +21,8 @@ use crate::flow::rare::Blank;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
 
-/// Points kept between two tellings; with more, neighbours are joined.
+/// Points kept between two tellings; with more, neighbours are joined. As many are kept, corrected, for losses whose fate is not
+/// known yet.
 const KEPT: usize = 128;
 /// Packets over which the link's rate is taken.
 const RUN: usize = 8;
@@ -47,6 +48,33 @@ const LEAST_PIPE: f64 = 12.0;
 const SLOW_START: f64 = 1.1;
 /// The estimator's gain (RFC 6298, 2.3).
 const GAIN: f64 = 1.0 / 8.0;
+
+/// A point, now that the way is known.
+#[derive(Clone, Copy, Debug)]
+struct Corrected {
+    time_ns: i64,
+    /// The smoothed round trip.
+    srtt_s: f64,
+    /// By how much the round trip was longer than it seemed.
+    ratio: f64,
+}
+
+/// What a segment that was lost has seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Then {
+    /// Its own round trip, had it come, smoothed. In that time arrive what the sender sends in the one it knew: a queue that grows
+    /// has the data come more slowly than they are sent.
+    pub srtt_s: f64,
+    ratio: f64,
+    window: f64,
+}
+
+impl Then {
+    /// What was outstanding, of which so many segments seemed to be. What passed was the same (Little's law), up to the window.
+    pub fn flight(&self, seemed: f64) -> f64 {
+        (seemed * self.ratio).min(self.window.max(seemed))
+    }
+}
 
 /// What told the way.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -84,6 +112,11 @@ pub struct Drift {
     /// Samples that a point is of.
     stride: u32,
     told: Option<Told>,
+    /// What the last stretches were, the last of which ended then, at that smoothed round trip and with that window.
+    corrected: Vec<Corrected>,
+    closed_ns: i64,
+    srtt_s: f64,
+    window: f64,
     /// Rounds that end then or later are held: their round trips are not known yet.
     pub held_ns: i64,
     /// The way of ACKs since, and that of the path without a queue.
@@ -115,6 +148,10 @@ impl Blank for Drift {
         points: Vec::new(),
         stride: 1,
         told: None,
+        corrected: Vec::new(),
+        closed_ns: 0,
+        srtt_s: 0.0,
+        window: 0.0,
         held_ns: i64::MAX,
         way_ns: 0,
         path_ns: 0,
@@ -238,8 +275,8 @@ impl Drift {
     }
 
     /// The timer has run out: nothing tells the way, and the queue is empty when the window begins anew.
-    pub fn on_timeout(&mut self, seen: Seen) {
-        self.close(None, seen);
+    pub fn on_timeout(&mut self, time_ns: i64, seen: Seen) {
+        self.close(time_ns, None, seen);
         self.expired = true;
     }
 
@@ -281,8 +318,8 @@ impl Drift {
     }
 
     /// A resend tells the way: `way_s`.
-    pub fn on_told(&mut self, way_s: f64, by: By, seen: Seen) {
-        let queued = self.close(Some(way_s), seen);
+    pub fn on_told(&mut self, time_ns: i64, way_s: f64, by: By, seen: Seen) {
+        let queued = self.close(time_ns, Some(way_s), seen);
         self.told = Some(Told { way_s, by, queued });
         self.shortest_s = self.shortest_s.min(way_s);
         self.expired = false;
@@ -290,8 +327,19 @@ impl Drift {
 
     /// The flow ends.
     pub fn on_end(&mut self, busy_s: f64, seen: Seen) {
-        self.close(None, seen);
+        self.close(i64::MAX, None, seen);
         self.lag_until(busy_s);
+    }
+
+    /// What a segment has seen that was to pass at that time, if it is of one of the last stretches.
+    pub fn then(&self, time_ns: i64) -> Option<Then> {
+        let end = self.corrected.partition_point(|point| point.time_ns <= time_ns);
+        let point = self.corrected[..end].last().filter(|_| time_ns <= self.closed_ns)?;
+        Some(Then {
+            srtt_s: point.srtt_s,
+            ratio: point.ratio,
+            window: self.window,
+        })
     }
 
     /// So many rounds are held that some have to go: they get what can be told now.
@@ -304,10 +352,14 @@ impl Drift {
     }
 
     /// Corrects what was seen since the way was told last. Whether the link had a queue at the end.
-    fn close(&mut self, end_s: Option<f64>, seen: Seen) -> bool {
+    fn close(&mut self, time_ns: i64, end_s: Option<f64>, seen: Seen) -> bool {
         let points = std::mem::take(&mut self.points);
         let (link, stretch) = self.look(&points, seen.window);
         let ways = self.ways(&points, &link, end_s, stretch);
+        let old = (self.corrected.len() + points.len()).saturating_sub(KEPT);
+        self.corrected.drain(..old);
+        self.closed_ns = time_ns;
+        self.window = stretch.window.unwrap_or(f64::INFINITY);
         for (n, point) in points.iter().enumerate() {
             let way_s = ways.as_ref().map_or(stretch.assumed_s, |ways| ways[n]);
             let rtt_s = stretch.corrected_s(point.rtt_s, way_s);
@@ -316,6 +368,15 @@ impl Drift {
             self.lag_until(point.busy_s);
             let left = (1.0 - GAIN).powi(point.weight as i32);
             self.lag_s = more_s + (self.lag_s - more_s) * left;
+            self.srtt_s = match self.srtt_s {
+                0.0 => rtt_s,
+                before_s => rtt_s + (before_s - rtt_s) * left,
+            };
+            self.corrected.push(Corrected {
+                time_ns: point.time_ns,
+                srtt_s: self.srtt_s,
+                ratio: if point.rtt_s > 0.0 { rtt_s / point.rtt_s } else { 1.0 },
+            });
         }
         self.correct_rounds(seen, &points, ways.as_deref(), &link, stretch);
         (self.stride, self.held_ns) = (1, i64::MAX);
@@ -531,14 +592,14 @@ mod tests {
         let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
         steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
         // in slow start 2000 segments would have come to a second
-        drift.on_told(0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+        drift.on_told(2_000_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
         let first_s = rtt.mean_s().unwrap();
         assert!((0.095..0.105).contains(&first_s), "{first_s}");
         assert!((0.145..0.155).contains(&rtt.quantile_s(1.0).unwrap()));
         // then from three fifths of it to the same again
         let (samples, sum) = (rtt.samples as f64, rtt.mean_s().unwrap() * rtt.samples as f64);
         steady(&mut drift, &mut rtt, 2001, 2000, 150_000_000);
-        drift.on_told(0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+        drift.on_told(2_000_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
         let second_s = (rtt.mean_s().unwrap() * rtt.samples as f64 - sum) / samples;
         assert!((0.115..0.125).contains(&second_s), "{second_s}");
         assert_eq!(rtt.samples, 4000);
@@ -554,7 +615,7 @@ mod tests {
             rtt.sample(0.05, n as u64, n as u64 + 1);
             drift.on_sample(time_ns + WAY_NS, n as f64 / 1e3, 0.05);
         }
-        drift.on_told(0.05, By::Loss, seen(&mut rtt, &mut rounds, None));
+        drift.on_told(2_000_000_000, 0.05, By::Loss, seen(&mut rtt, &mut rounds, None));
         drift.on_end(2.0, seen(&mut rtt, &mut rounds, Some(400.0)));
         assert!((rtt.mean_s().unwrap() - 0.05).abs() < 1e-9);
         assert!(drift.lag_integral.abs() < 1e-9);
@@ -579,7 +640,7 @@ mod tests {
         let way_s = |window: f64| {
             let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
             steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
-            drift.on_told(0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+            drift.on_told(2_000_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
             steady(&mut drift, &mut rtt, 2001, 20_000, 150_000_000);
             drift.on_end(30.0, seen(&mut rtt, &mut rounds, Some(window)));
             rtt.quantile_s(0.9).unwrap()
@@ -587,6 +648,33 @@ mod tests {
         assert!((0.118..0.124).contains(&way_s(120.0)));
         // the last window of a receiver that reads no more
         assert!((0.148..0.155).contains(&way_s(2.0)));
+    }
+
+    #[test]
+    fn what_is_told_after_losses_is_what_the_lost_segments_had_seen() {
+        let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+        assert!(drift.then(0).is_none());
+        steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
+        drift.on_told(2_200_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, Some(80.0)));
+        // in a straight line from 50 to 150 ms
+        for (passes_ns, ratio) in [(100_000_000, 1.0), (1_050_000_000, 2.0), (2_049_000_000, 3.0)] {
+            let then = drift.then(passes_ns).unwrap();
+            assert!((ratio - then.flight(1.0)).abs() < 0.1, "{then:?}");
+            assert!((ratio * 0.05 - then.srtt_s).abs() < 0.005, "{then:?}");
+        }
+        // no more than the window, unless there seemed to be
+        let then = drift.then(2_049_000_000).unwrap();
+        assert_eq!((80.0, 90.0), (then.flight(60.0), then.flight(90.0)));
+        // before the first sample and after the resend nothing is known
+        assert!(drift.then(50_000_000).is_none() && drift.then(2_200_000_001).is_none());
+        // what a recovery's further resends tell leaves that as it is
+        drift.on_told(
+            2_300_000_000,
+            0.15,
+            By::Recovery,
+            seen(&mut rtt, &mut rounds, Some(80.0)),
+        );
+        assert!(drift.then(2_049_000_000).is_some());
     }
 
     #[test]
@@ -602,8 +690,8 @@ mod tests {
     fn after_a_timeout_the_window_begins_anew() {
         let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
         steady(&mut drift, &mut rtt, 1, 400, WAY_NS);
-        drift.on_told(0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
-        drift.on_timeout(seen(&mut rtt, &mut rounds, None));
+        drift.on_told(2_000_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+        drift.on_timeout(2_000_000_000, seen(&mut rtt, &mut rounds, None));
         steady(&mut drift, &mut rtt, 2000, 20, 150_000_000);
         let before_s = rtt.mean_s().unwrap();
         drift.on_end(3.0, seen(&mut rtt, &mut rounds, None));

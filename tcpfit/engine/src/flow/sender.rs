@@ -7,7 +7,7 @@
 //! Here is the state, with its clock and what is given out; `data` is what the sender sends, `ack` what comes back, and
 //! `sack` what that says of data out of order.
 
-use crate::events::cause::Episodes;
+use crate::events::cause::{Episodes, DUPTHRESH};
 use crate::events::fate::Fates;
 use crate::events::lone_answers::LoneAnswer;
 use crate::events::marks::{Marks, State};
@@ -424,7 +424,10 @@ impl Sender {
         let mut known_ns = self.open_ns();
         if !self.fates.is_settled() {
             let context = self.context();
-            known_ns = self.fates.settle(now_ns, known_ns, &context, &mut self.rounds, sink);
+            let drift = self.drift.get();
+            known_ns = self
+                .fates
+                .settle(now_ns, known_ns, &context, drift, &mut self.rounds, sink);
         }
         self.rounds.settle(self.rounds_known_ns(known_ns), sink);
         let late_due = |reordering: &Reordering| reordering.is_due(known_ns);
@@ -478,8 +481,18 @@ impl Sender {
     }
 
     /// A resend tells how long ACKs are under way.
-    pub fn on_way_told(&mut self, way_ns: i64, by: By) {
-        self.correct(|drift, seen| drift.on_told(way_ns as f64 / 1e9, by, seen));
+    pub fn on_way_told(&mut self, time_ns: i64, way_ns: i64, by: By) {
+        self.correct(|drift, seen| drift.on_told(time_ns, way_ns as f64 / 1e9, by, seen));
+    }
+
+    /// Without timestamps: third duplicate ACKs have asked for the resend that passes, when `outstanding` bytes had been sent from
+    /// it on. Where ACKs were under way for longer than was known, the first came when fewer of these had passed, or so it seemed;
+    /// between it and the resend the sender sent a segment for it and for the second (RFC 3042).
+    pub fn on_asked(&mut self, outstanding: u64) {
+        let undisturbed = (outstanding / u64::from(self.smss)).saturating_sub(u64::from(DUPTHRESH) - 1) as f64;
+        if undisturbed > self.duplicates.undisturbed_flight {
+            self.duplicates.undisturbed_flight = undisturbed;
+        }
     }
 
     /// Without timestamps: corrects what was seen since the way was told last.

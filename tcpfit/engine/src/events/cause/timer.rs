@@ -92,7 +92,7 @@ impl Sender {
         self.episodes.backoff = if again { self.episodes.backoff + 1 } else { 0 };
         self.episodes.timer_una = head;
         self.episodes.timeouts += 1;
-        self.correct(|drift, seen| drift.on_timeout(seen));
+        self.correct(|drift, seen| drift.on_timeout(sent.time_ns, seen));
         if self.phase == Phase::Open && self.is_silent(q) {
             let least_s = &mut self.episodes.least_timer_s;
             *least_s = least_s.min(TIMER_SHARE * q.timer_s);
