@@ -54,9 +54,9 @@ const GAIN: f64 = 1.0 / 8.0;
 struct Corrected {
     time_ns: i64,
     /// The smoothed round trip.
-    srtt_s: f64,
+    srtt_s: f32,
     /// By how much the round trip was longer than it seemed.
-    ratio: f64,
+    ratio: f32,
 }
 
 /// What a segment that was lost has seen.
@@ -336,8 +336,8 @@ impl Drift {
         let end = self.corrected.partition_point(|point| point.time_ns <= time_ns);
         let point = self.corrected[..end].last().filter(|_| time_ns <= self.closed_ns)?;
         Some(Then {
-            srtt_s: point.srtt_s,
-            ratio: point.ratio,
+            srtt_s: point.srtt_s.into(),
+            ratio: point.ratio.into(),
             window: self.window,
         })
     }
@@ -374,8 +374,12 @@ impl Drift {
             };
             self.corrected.push(Corrected {
                 time_ns: point.time_ns,
-                srtt_s: self.srtt_s,
-                ratio: if point.rtt_s > 0.0 { rtt_s / point.rtt_s } else { 1.0 },
+                srtt_s: self.srtt_s as f32,
+                ratio: if point.rtt_s > 0.0 {
+                    (rtt_s / point.rtt_s) as f32
+                } else {
+                    1.0
+                },
             });
         }
         self.correct_rounds(seen, &points, ways.as_deref(), &link, stretch);
