@@ -115,8 +115,8 @@ RULES = {
         ),
     ),
     "tlp": Rule(
-        "The last bytes sent were repeated, once, after a silence of about two round trips: a probe, so that the "
-        "answer shows what is missing at the tail.",
+        "After a silence of about two round trips the last bytes sent were repeated, once, or a new segment was sent "
+        "that no ACK had let go: a probe, so that the answer shows what is missing at the tail.",
         "RFC 8985, 7.3",
         (
             (
@@ -124,6 +124,10 @@ RULES = {
                 "the length of the silence: the timer takes longer; of a single segment only that tells",
             ),
             ("a fast retransmit (fast-rack, fast-dupthresh)", "SACK blocks above the bytes"),
+            (
+                "new data that the application wrote then",
+                "what was sent before them ended with less than a full segment",
+            ),
             NEEDLESS,
         ),
     ),

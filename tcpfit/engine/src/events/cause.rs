@@ -24,6 +24,7 @@ use std::ops::Range;
 mod episode;
 mod label;
 mod lost_resend;
+mod probe;
 mod question;
 mod timer;
 
@@ -71,7 +72,7 @@ impl Sender {
         };
         match reason {
             Reason::Rto => self.on_timeout(sent, &question, sink),
-            Reason::Tlp => self.on_probe(sent, &question, sink),
+            Reason::Tlp => self.on_probe(sent, question.last.frame, question.timer_s, question.head, sink),
             Reason::FastDupthresh | Reason::FastRack | Reason::EarlyRetransmit => {
                 self.close_episode(sent.time_ns, false, sink);
                 let row = self.recovery(sent, &question, reason);
@@ -152,7 +153,16 @@ impl Sender {
         }
     }
 
-    fn on_probe(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
+    /// A probe by the data of the frame `repeats` or, where it is of new data, for those: the timer ran for `timer_s`. It may be
+    /// another one's if it `may_be_other`.
+    pub(super) fn on_probe(
+        &mut self,
+        sent: &Sent,
+        repeats: u64,
+        timer_s: f64,
+        may_be_other: bool,
+        sink: &mut dyn Sink,
+    ) {
         self.episodes.probe_una = self.una;
         self.episodes.probe_ns = sent.time_ns;
         self.episodes.probes += 1;
@@ -164,12 +174,12 @@ impl Sender {
             left: offset(sent.left),
             right: offset(sent.right),
             frame: frame(sent.frame).into(),
-            cause_frame: frame(q.last.frame).into(),
+            cause_frame: frame(repeats).into(),
             segments: segments(sent.right - sent.left, self.smss),
             flight: self.flight(),
             phase: self.phase,
-            confidence: if q.head { 0.7 } else { 0.9 },
-            value: q.timer_s.into(),
+            confidence: if may_be_other { 0.7 } else { 0.9 },
+            value: timer_s.into(),
             ..EventRow::NONE
         });
     }

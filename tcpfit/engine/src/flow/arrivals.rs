@@ -214,7 +214,7 @@ impl Arrivals {
             if let Some(tsval) = passing.tsval {
                 self.newest_tsval = Some(tsval);
             }
-            sender.send_next(&Self::sent(&passing), count);
+            sender.send_next(&Self::sent(&passing), count, |sender| sender.on_unclocked(sink));
         } else {
             let taken = segment.ip_id.map_or(Place::Unknown, |_| self.id.newest());
             self.on_other_data(passing, count, place.unwrap_or(taken), sender, sink);

@@ -20,7 +20,7 @@ const RACK_TIMER_S: f64 = 0.01;
 /// In recovery a resend without an ACK for this long was not answered to one.
 const RECOVERY_SILENCE_S: f64 = 0.05;
 /// A probe of a single segment waits this much for a delayed ACK (RFC 8985, 7.2: WCDelAckT), and may come so much later.
-const PROBE_DELAYED_ACK_S: f64 = 0.2;
+pub(super) const PROBE_DELAYED_ACK_S: f64 = 0.2;
 const PROBE_MARGIN: f64 = 1.25;
 
 impl Sender {

@@ -4,6 +4,8 @@ use super::{Sender, PROMPT_NS};
 use crate::flow::scoreboard::{segments, Transmission, Unit};
 use crate::rows::{Phase, Reason, Sink, Vantage};
 
+/// A probe's timer runs for two ticks of a clock at least, of a millisecond each at the fastest.
+const LEAST_PROBE_NS: i64 = 2_000_000;
 /// Units kept of a flow without ACKs, to know data sent again: 90 MB of segments on Ethernet.
 const HELD_ONE_WAY: usize = 65_536;
 
@@ -83,22 +85,21 @@ impl Sender {
             self.let_go();
             received = self.received();
         }
-        self.last_sent_ns = sent.time_ns;
-        let flight = self.flight_without(received);
-        if self.one_way {
-            return;
+        if !self.one_way {
+            self.note_flight(sent, count, self.flight_without(received), |_| ());
         }
-        self.note_flight(sent, count, flight);
+        self.last_sent_ns = sent.time_ns;
     }
 
     /// The same, in line, for what most are: `count` segments of which the ACKs are seen, while the board is not full.
+    /// `by_timer` looks at what, at the sender, a timer may have let go.
     #[inline(always)]
-    pub fn send_next(&mut self, sent: &Sent, count: u32) {
+    pub fn send_next(&mut self, sent: &Sent, count: u32, by_timer: impl FnOnce(&mut Self)) {
         let received = self.received();
         let flight = |sender: &Self| f64::from(sender.outstanding.saturating_sub(received));
         self.put_on_board(sent, count, flight(self));
+        self.note_flight(sent, count, flight(self), by_timer);
         self.last_sent_ns = sent.time_ns;
-        self.note_flight(sent, count, flight(self));
     }
 
     /// `flight` is what was outstanding before.
@@ -115,11 +116,11 @@ impl Sender {
 
     /// New data have brought the flight to `flight`.
     #[inline(always)]
-    fn note_flight(&mut self, sent: &Sent, count: u32, flight: f64) {
+    fn note_flight(&mut self, sent: &Sent, count: u32, flight: f64, by_timer: impl FnOnce(&mut Self)) {
         if flight > self.flight_max {
             self.flight_max = flight;
         }
-        self.bound_window(sent);
+        self.bound_window(sent, by_timer);
         self.rounds
             .sent(sent.time_ns, count, false, self.nxt, flight, self.rtt.srtt_s);
         // elsewhere, and without timestamps, when an ACK came to the sender is not known well enough
@@ -155,14 +156,17 @@ impl Sender {
     }
 
     /// What an ACK let go had been waiting for it: before, the window was full. What comes at another time waited for the
-    /// application, or was paced, and says nothing.
+    /// application, or was paced, and says nothing: only where nothing passed for long may it be a timer's.
     #[inline(always)]
-    fn bound_window(&mut self, sent: &Sent) {
+    fn bound_window(&mut self, sent: &Sent, by_timer: impl FnOnce(&mut Self)) {
         if self.vantage != Vantage::Sender {
             return;
         }
         if self.order > 0 && sent.time_ns - self.last_ack_ns > PROMPT_NS {
             self.rounds.unclocked();
+            if sent.time_ns - self.last_sent_ns >= LEAST_PROBE_NS {
+                by_timer(self);
+            }
             return;
         }
         let Some((full, room)) = self.held_back.take() else {
