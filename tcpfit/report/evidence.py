@@ -24,7 +24,7 @@ CAUSES = {
     "loss_event": "the transmission that replaced the first loss",
     "recovery": "the transmission before the resend that began it",
     "timeout": "the transmission that was not acknowledged in time",
-    "tail_loss_probe": "the transmission that it repeats",
+    "tail_loss_probe": "the end of what was outstanding",
     "spurious": "the ACK that covers the bytes",
     "reordering": "the frame that showed its absence",
     "reorder_event": "the frame that showed the absence of the first",
@@ -210,20 +210,22 @@ class Evidence:
             return []
         before = self._segments.filter(pl.col("frame") < event["frame"])
         entries = []
+        # a probe may be of new data
+        what = "it" if event["kind"] == "tail_loss_probe" else "the resend"
         acks = before.filter(pl.col("reverse") == event["flow"], pl.col("acked").is_not_null())
         if not acks.is_empty():
             last = acks.row(-1, named=True)
-            text = f"the last ACK before the resend: bytes below {last['acked']} have arrived"
+            text = f"the last ACK before {what}: bytes below {last['acked']} have arrived"
             duplicates = self._duplicates(last)
             if duplicates:
                 text += f", {ordinal(duplicates)} duplicate"
             above = sum(right - left for left, right in traffic.sack_blocks(last) if left >= event["right"])
             if above:
-                text += f", and {words.plural(above, 'byte')} above the resend (SACK)"
+                text += f", and {words.plural(above, 'byte')} above {what} (SACK)"
             entries.append(self._entry(last["frame"], text))
         data = before.filter(pl.col("flow") == event["flow"], pl.col("payload") > 0)
         if not data.is_empty():
-            entries.append(self._entry(data["frame"][-1], "the last data sent before the resend"))
+            entries.append(self._entry(data["frame"][-1], f"the last data sent before {what}"))
         return entries + self._held(event)
 
     def _held(self, event: dict[str, Any]) -> list[dict[str, Any]]:
