@@ -153,37 +153,6 @@ impl Sender {
         }
     }
 
-    /// A probe by the data of the frame `repeats` or, where it is of new data, for those: the timer ran for `timer_s`. It may be
-    /// another one's if it `may_be_other`.
-    pub(super) fn on_probe(
-        &mut self,
-        sent: &Sent,
-        repeats: u64,
-        timer_s: f64,
-        may_be_other: bool,
-        sink: &mut dyn Sink,
-    ) {
-        self.episodes.probe_una = self.una;
-        self.episodes.probe_ns = sent.time_ns;
-        self.episodes.probes += 1;
-        sink.event(EventRow {
-            flow: self.flow,
-            time_ns: sent.time_ns,
-            kind: Kind::TailLossProbe,
-            reason: Reason::Tlp,
-            left: offset(sent.left),
-            right: offset(sent.right),
-            frame: frame(sent.frame).into(),
-            cause_frame: frame(repeats).into(),
-            segments: segments(sent.right - sent.left, self.smss),
-            flight: self.flight(),
-            phase: self.phase,
-            confidence: if may_be_other { 0.7 } else { 0.9 },
-            value: timer_s.into(),
-            ..EventRow::NONE
-        });
-    }
-
     fn resend_event(&self, sent: &Sent, q: Option<&Question>, reason: Reason, sink: &mut dyn Sink) {
         if sent.frame == 0 {
             return;

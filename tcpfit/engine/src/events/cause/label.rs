@@ -19,9 +19,6 @@ const RACK_MARGIN: f64 = 1.05;
 const RACK_TIMER_S: f64 = 0.01;
 /// In recovery a resend without an ACK for this long was not answered to one.
 const RECOVERY_SILENCE_S: f64 = 0.05;
-/// A probe of a single segment waits this much for a delayed ACK (RFC 8985, 7.2: WCDelAckT), and may come so much later.
-pub(super) const PROBE_DELAYED_ACK_S: f64 = 0.2;
-const PROBE_MARGIN: f64 = 1.25;
 
 impl Sender {
     pub(super) fn label(&self, q: &Question) -> Reason {
@@ -128,13 +125,6 @@ impl Sender {
         self.rtt.srtt_s > 0.0
             && q.timer_s >= at_least(SHORT_TIMER_ROUND_TRIPS)
             && q.silence_s >= at_least(SILENT_ROUND_TRIPS)
-    }
-
-    /// A probe of a single segment waits for a delayed ACK besides two round trips, but no longer than the timer that it
-    /// comes before (RFC 8985, 7.2).
-    fn longest_probe_s(&self) -> f64 {
-        let probe_s = 2.0 * self.rtt.srtt_s + PROBE_DELAYED_ACK_S;
-        PROBE_MARGIN * probe_s.max(self.rtt.rto_s())
     }
 
     /// RACK waits a quarter of a round trip for late segments, and after resends that were not needed longer, up to a round

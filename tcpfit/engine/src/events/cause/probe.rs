@@ -1,17 +1,51 @@
-//! Probes of new data: a host that has more to send does not repeat the last segment, it sends the next, though the window has no
-//! room for it (RFC 8985, 7.3).
+//! Tail loss probes: about two round trips after the last segment a host repeats it, or sends the next where it has more to send,
+//! though the window has no room for it (RFC 8985, 7.3).
 
-use super::label::PROBE_DELAYED_ACK_S;
+use super::frame;
 use super::timer::TIMER_SHARE;
-use crate::flow::scoreboard::Unit;
+use crate::flow::scoreboard::{segments, Unit};
 use crate::flow::sender::{Sender, Sent};
-use crate::rows::{Phase, Sink};
+use crate::flow::sequence::offset;
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
 
-/// What comes later than the timer by this share and this much, a tick of a slow clock, is the application's.
+/// A probe of a single segment waits this much for a delayed ACK (RFC 8985, 7.2: WCDelAckT), and may come so much later.
+const DELAYED_ACK_S: f64 = 0.2;
+const MARGIN: f64 = 1.25;
+/// New data that come later than the timer by this share and this much, a tick of a slow clock, are the application's.
 const LATE: f64 = 1.5;
 const LATE_S: f64 = 0.01;
 
 impl Sender {
+    /// A probe, `timer_s` after the frame `tail`, the end of what was outstanding; `doubtful` where something else may have sent it.
+    pub(super) fn on_probe(&mut self, sent: &Sent, tail: u64, timer_s: f64, doubtful: bool, sink: &mut dyn Sink) {
+        self.episodes.probe_una = self.una;
+        self.episodes.probe_ns = sent.time_ns;
+        self.episodes.probes += 1;
+        sink.event(EventRow {
+            flow: self.flow,
+            time_ns: sent.time_ns,
+            kind: Kind::TailLossProbe,
+            reason: Reason::Tlp,
+            left: offset(sent.left),
+            right: offset(sent.right),
+            frame: frame(sent.frame).into(),
+            cause_frame: frame(tail).into(),
+            segments: segments(sent.right - sent.left, self.smss),
+            flight: self.flight(),
+            phase: self.phase,
+            confidence: if doubtful { 0.7 } else { 0.9 },
+            value: timer_s.into(),
+            ..EventRow::NONE
+        });
+    }
+
+    /// A probe of a single segment waits for a delayed ACK besides two round trips, but no longer than the timer that it
+    /// comes before (RFC 8985, 7.2).
+    pub(super) fn longest_probe_s(&self) -> f64 {
+        let probe_s = 2.0 * self.rtt.srtt_s + DELAYED_ACK_S;
+        MARGIN * probe_s.max(self.rtt.rto_s())
+    }
+
     /// At the sender no ACK had let the newest data go: the application may have written them, or the timer of a probe.
     #[cold]
     #[inline(never)]
@@ -47,7 +81,7 @@ impl Sender {
         let start_ns = last.time_ns.max(self.last_advance_ns);
         let timer_s = (newest.time_ns - start_ns) as f64 / 1e9;
         // a single segment's answer may be a delayed ACK (RFC 8985, 7.2)
-        let delayed_s = if units.len() == 2 { PROBE_DELAYED_ACK_S } else { 0.0 };
+        let delayed_s = if units.len() == 2 { DELAYED_ACK_S } else { 0.0 };
         let least_s = (2.0 * self.rtt.srtt_s + delayed_s).min(self.rtt.rto_s());
         let due = timer_s >= TIMER_SHARE * least_s && timer_s <= LATE * least_s + LATE_S;
         due.then_some((last.frame, timer_s))
