@@ -485,7 +485,7 @@ impl Sender {
         self.correct(|drift, seen| drift.on_told(time_ns, way_ns as f64 / 1e9, by, seen));
     }
 
-    /// Without timestamps: third duplicate ACKs have asked for the resend that passes, when `outstanding` bytes had been sent from
+    /// Without timestamps: a third duplicate ACK has asked for the resend that passes, when `outstanding` bytes had been sent from
     /// it on. Where ACKs were under way for longer than was known, the first came when fewer of these had passed, or so it seemed;
     /// between it and the resend the sender sent a segment for it and for the second (RFC 3042).
     pub fn on_asked(&mut self, outstanding: u64) {
