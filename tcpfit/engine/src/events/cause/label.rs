@@ -169,8 +169,13 @@ impl Sender {
     /// Nothing can have been heard yet of the last copy, and no ACK comes just before: only a timer sends it again, which runs
     /// on from the last ACK that moved the left edge (RFC 6298, 5.3) where a resend does not start it.
     fn is_too_early(&self, q: &Question) -> bool {
-        let unheard = q.time_ns - q.last.time_ns < self.rtt.floor().ns();
-        self.vantage == Vantage::Sender && !q.clocked && unheard && q.since_advance_s >= self.least_run_s()
+        let runs = q.since_advance_s >= self.least_run_s();
+        self.vantage == Vantage::Sender && !q.clocked && self.is_unheard(q) && runs
+    }
+
+    /// The last copy was sent too late to be answered yet.
+    fn is_unheard(&self, q: &Question) -> bool {
+        q.time_ns - q.last.time_ns < self.rtt.floor().ns()
     }
 
     /// A timer runs at least as long.
@@ -204,13 +209,13 @@ impl Sender {
         }
         if resent_before {
             // without SACK nothing but the timer repeats a resend, and that is above the round trip (RFC 6298, 2.3); it may
-            // have run since the first partial ACK (RFC 6582, 4: the impatient variant)
-            // and then end just after a duplicate ACK
+            // have run since the first partial ACK (RFC 6582, 4: the impatient variant) and then end just after a duplicate
+            // ACK, or before the resend can have been answered
             let partial_ns = self.episodes.partial_ns;
             let ran_s = (q.time_ns - partial_ns) as f64 / 1e9;
-            let full =
-                partial_ns > 0 && ran_s >= (TIMER_SHARE * self.shortest_timer_s()).max(self.episodes.least_timer_s);
-            let since_partial = self.vantage == Vantage::Sender && (!q.clocked || full);
+            let full_s = (TIMER_SHARE * self.shortest_timer_s()).max(self.episodes.least_timer_s);
+            let full = ran_s >= full_s || self.is_unheard(q) && ran_s >= self.least_run_s();
+            let since_partial = self.vantage == Vantage::Sender && (!q.clocked || partial_ns > 0 && full);
             // behind a queue the timer's comes as close as it was sent after the resend before it
             let queued = self.vantage != Vantage::Sender && !self.timestamps && q.last.seen();
             return if timer || since_partial || queued || q.timer_s >= RECOVERY_SILENCE_S.min(self.rtt.srtt_s / 2.0) {
