@@ -89,6 +89,8 @@ pub struct Answers {
 pub struct Moment {
     pub time_ns: i64,
     pub srtt_s: f64,
+    /// No answer comes sooner.
+    pub least_ns: i64,
     pub smss: u32,
     /// Transmissions so far, in segments, and segments outstanding; of these, so many have brought duplicate ACKs.
     pub order: u64,
@@ -103,6 +105,7 @@ impl Moment {
     const NONE: Self = Self {
         time_ns: 0,
         srtt_s: 0.0,
+        least_ns: 0,
         smss: 0,
         order: 0,
         outstanding: 0,

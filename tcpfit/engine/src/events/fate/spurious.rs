@@ -11,6 +11,14 @@ use crate::flow::sender::{Ack, Sent, LOOKED_AT};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
 
+/// Why a resend of a stretch may not have been needed, the surest first.
+#[derive(Clone, Copy)]
+enum Doubt {
+    Unheard,
+    Above,
+    Head,
+}
+
 impl Fates {
     /// The receiver reports that [left, right) arrived twice (RFC 2883, 4).
     #[inline(never)]
@@ -70,15 +78,23 @@ impl Fates {
             left -= (beyond as u32 * size(w)) as i64;
         }
         let mut unproven = 0;
+        // a copy that was sent before the one before it can have been answered was sent by a timer, not for a loss of that;
         // what was acknowledged together with data below it may have been there before; the lowest filled the hole
-        for head in [false, true] {
-            for w in self
-                .waiting
-                .iter_mut_from(first)
-                .filter(mine)
-                .filter(|w| w.head == head)
-            {
+        let unheard = |w: &Waiting, filler: usize| {
+            let copies = &w.unit.copies;
+            copies[filler].time_ns - copies[filler - 1].time_ns < now.least_ns
+        };
+        for doubt in [Doubt::Unheard, Doubt::Above, Doubt::Head] {
+            for w in self.waiting.iter_mut_from(first).filter(mine) {
                 while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
+                    let so = match doubt {
+                        Doubt::Unheard => unheard(w, filler),
+                        Doubt::Above => !w.head,
+                        Doubt::Head => w.head,
+                    };
+                    if !so {
+                        break;
+                    }
                     left -= i64::from(size(w));
                     if left < stretch.path_copies {
                         unproven += u64::from(size(w));

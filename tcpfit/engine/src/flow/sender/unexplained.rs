@@ -191,6 +191,7 @@ impl Sender {
         Moment {
             time_ns,
             srtt_s: self.rtt.srtt_s,
+            least_ns: self.rtt.floor().ns(),
             smss: self.smss,
             order: self.order,
             outstanding: self.outstanding,
