@@ -61,13 +61,18 @@ impl Sender {
         let Some((first, last)) = board.units.get(0).zip(board.units.get(units - 1)) else {
             return;
         };
-        // its first transmission came: no other can have been answered
-        let by_the_first = |unit: &Unit| board.resends(unit).iter().all(|t| t.time_ns + least_ns > now_ns);
-        let had_come = by_the_first(last) && last.order < board.last(first).order;
-        let filling = match (first.is_resent(), units == 1 || had_come) {
-            (false, _) => Filling::No,
-            (true, false) => Filling::Perhaps,
-            (true, true) => Filling::Hole,
+        // a resend that can have been answered by now
+        let heard = |unit: &Unit| {
+            let resent = board.resends(unit).iter().rev();
+            resent.copied().find(|t| t.time_ns + least_ns <= now_ns)
+        };
+        let filler = heard(first);
+        // its first transmission came
+        let had_come = heard(last).is_none() && filler.is_some_and(|copy| last.order < copy.order);
+        let filling = match (filler, units == 1 || had_come) {
+            (None, _) => Filling::No,
+            (Some(_), false) => Filling::Perhaps,
+            (Some(_), true) => Filling::Hole,
         };
         // the resend was the last that was sent, and its answer waited for no queue
         let last_copy = board.last(first);
