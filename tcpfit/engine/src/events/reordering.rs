@@ -58,6 +58,8 @@ pub struct Reordering {
     unexplained: Vec<Seen>,
     /// At the sender: segments that were sent again and came after later ones, whichever copy it was.
     suspects: Vec<Seen>,
+    /// At the sender: the last transmission of those that were sent once and came late.
+    pub last_late: u64,
     pub events: u64,
     pub segments: u64,
     /// Of these, those that may have been in order or sent again; and of these, those whose first copy then was lost.
@@ -100,6 +102,7 @@ impl Reordering {
             pending_ns: i64::MAX,
             unexplained: Vec::new(),
             suspects: Vec::new(),
+            last_late: 0,
             events: 0,
             segments: 0,
             doubtful: 0,
@@ -250,6 +253,9 @@ impl Sender {
             rtt_s: self.rtt.srtt_s,
             flight: self.flight(),
         };
+        if again.is_none() && reason == Reason::SackOrder {
+            self.reordering.last_late = self.reordering.last_late.max(unit.order);
+        }
         match again {
             None if confidence < AMBIGUOUS => self.reordering.unexplained.push(seen),
             None => self.reordering.wait(seen),

@@ -207,11 +207,22 @@ impl Sender {
             return;
         };
         let latest_ns = ack.time_ns - self.rtt.floor().ns();
+        // what is late comes in the order in which it was sent, for the most part
+        let last_late = self.reordering.get().map_or(0, |reordering| reordering.last_late);
         let late = |u: &Unit| u.sacked_ns == 0 && !u.is_discarded() && u.first_seen() && before(u.tsval, echo);
         let units = &mut self.board.units;
-        let mut old = units.iter().take_while(|u| u.time_ns <= latest_ns).take(LOOKED_AT);
-        let found = old.position(late);
-        drop(old);
+        let mut found = None;
+        for (n, unit) in units.iter().enumerate().take(LOOKED_AT) {
+            if unit.time_ns > latest_ns {
+                break;
+            }
+            if late(unit) && (found.is_none() || unit.order > last_late) {
+                found = Some(n);
+                if unit.order > last_late {
+                    break;
+                }
+            }
+        }
         if let Some(n) = found {
             units[n].discard();
         }
