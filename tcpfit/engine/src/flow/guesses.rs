@@ -142,6 +142,11 @@ impl Sender {
         }
     }
 
+    /// The newest data were never seen.
+    pub fn ends_in_guesses(&self) -> bool {
+        self.board.units.back().is_some_and(|unit| !self.board.seen(unit))
+    }
+
     /// When the hole was sent that the data at `left`, not seen so far, belong to.
     pub fn hole_ns(&self, left: u64) -> Option<i64> {
         let unit = self.board.units.get(self.board.find(left));

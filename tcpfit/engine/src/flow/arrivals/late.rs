@@ -68,6 +68,9 @@ impl Arrivals {
 
     /// Data below the highest byte sent: a resend, or (where no identification says so) a late original.
     pub(super) fn below(&mut self, passing: Passing, place: Place, sender: &mut Sender, sink: &mut dyn Sink) {
+        if matches!(place, Place::Newest { .. }) && self.fits_no_guess(&passing, sender) {
+            return;
+        }
         let count = segments(passing.right - passing.left, sender.smss);
         let hole_ns = sender.hole_ns(passing.left);
         let guessed = |m: &Missing| m.left == passing.left || hole_ns == Some(m.hole_ns);
@@ -122,6 +125,18 @@ impl Arrivals {
         if passing.right > split {
             self.send_new(&Passing { left: split, ..passing }, sender, sink);
         }
+    }
+
+    /// Data that seemed to have been sent with a number that was skipped, though nothing above them has passed, pass sooner than
+    /// their loss could be known, which takes a round trip: they are sent for the first time, and the number is another packet's.
+    fn fits_no_guess(&self, passing: &Passing, sender: &mut Sender) -> bool {
+        let Some(uncommon) = self.uncommon.as_ref().filter(|_| sender.ends_in_guesses()) else {
+            return false;
+        };
+        let soon_ns = passing.time_ns - sender.rtt.floor().ns();
+        let guessed = |m: &&Missing| m.left == passing.left && !m.again && m.hole_ns > soon_ns;
+        let missing = uncommon.missing.iter().rev().find(guessed);
+        missing.is_some_and(|missing| passing.right <= sender.nxt && sender.fill(missing, Self::sent(passing)))
     }
 
     /// Without identification: a resend of the same data was lost before this one, if the sender must have made one.
