@@ -69,8 +69,8 @@ def loss_events(flows: pl.DataFrame, events: pl.DataFrame, rule: str = "one-rtt"
         first = pl.exclude("segments").first()
         table = losses.group_by(pl.Series("event", number), maintain_order=True).agg(first, pl.col("segments").sum())
     else:
-        both = (evidence.of("recovery").frame, evidence.first_timeouts.frame)
-        table = pl.concat(both).with_columns(segments=pl.lit(None), order=pl.lit(None)).sort("flow", "time_ns")
+        felt = evidence.loss_indications.frame
+        table = felt.with_columns(segments=pl.lit(None), order=pl.lit(None))
     interval = pl.col("order").cast(pl.Int64).diff().shift(-1).over("flow")
     table = table.with_columns(rule=pl.lit(rule), interval=pl.when(interval >= 0).then(interval))
     return table.select(pl.col(c.name).cast(c.dtype) for c in LOSS_EVENTS)

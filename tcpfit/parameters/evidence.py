@@ -101,9 +101,27 @@ class Evidence:
         return timeouts.where(np.asarray(timeouts.frame["reason"].cast(pl.String) != "syn", dtype=np.bool_))
 
     @cached_property
+    def felt_recoveries(self) -> Rows:
+        """The fast recoveries that are a loss indication of their own: none begins before what was outstanding at the
+        start of the one before is acknowledged (`recover` of RFC 6582, 3.2). Linux without SACK begins another at every
+        ACK that follows upon one that it took back; the window halves once."""
+        recoveries = self.of("recovery")
+        owner = recoveries.owner
+        left, recover = recoveries.floats("left"), recoveries.floats("right")
+        if not np.any((owner[1:] == owner[:-1]) & (left[1:] < recover[:-1])):
+            return recoveries
+        felt = np.ones(len(recoveries), np.bool_)
+        first = 0
+        for i in range(1, len(recoveries)):
+            felt[i] = owner[i] != owner[first] or not left[i] < recover[first]
+            if felt[i]:
+                first = i
+        return recoveries.where(felt)
+
+    @cached_property
     def loss_indications(self) -> Rows:
         """What the congestion window felt: fast recoveries and the first timeouts of every series, by flow and time."""
-        felt = pl.concat([self.of("recovery").frame, self.first_timeouts.frame])
+        felt = pl.concat([self.felt_recoveries.frame, self.first_timeouts.frame])
         return self._rows(felt.sort("flow", "time_ns", maintain_order=True))
 
     @cached_property

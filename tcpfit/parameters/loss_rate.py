@@ -1,8 +1,9 @@
 """Loss rates p, p_indication and q_tilde and the rate of congestion marks p_mark, each per segment sent.
 
 The papers differ in what they call p. `p` counts loss events, the losses within one round trip of the first (Parvez et
-al., section II; RFC 5348, 5.2); `p_indication` counts what the congestion window felt, fast recoveries and series of
-timeouts but the SYN's (Padhye et al. 1998, section II-B); `q_tilde` counts lost segments (Parvez et al., eq 30).
+al., section II; RFC 5348, 5.2); `p_indication` counts what the congestion window felt, fast recoveries, one a window
+(RFC 6582, 3.2), and series of timeouts but the SYN's (Padhye et al. 1998, section II-B); `q_tilde` counts lost segments
+(Parvez et al., eq 30).
 `p_mark` counts windows with congestion marks, which are no losses (RFC 3168, 6.1.2); no model takes it yet.
 
 **Symbols**: events from `flows.loss_events` and the kinds recovery and timeout, losses from `flows.lost_segments`, all

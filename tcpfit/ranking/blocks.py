@@ -93,6 +93,7 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
     times = rounds.floats("rtt_s")
     recoveries, timeouts = evidence.of("recovery"), evidence.first_timeouts
     at_recovery, at_timeout = _round_of(evidence, recoveries), _round_of(evidence, timeouts)
+    at_felt = _round_of(evidence, evidence.felt_recoveries)
     alone = np.asarray(timeouts.frame["phase"].cast(pl.String) == "open", dtype=np.bool_)
     alone_at, alone_flight = at_timeout[alone], timeouts.floats("flight")[alone]
     others = losses.floats("flight")
@@ -117,7 +118,7 @@ def blocks(evidence: Evidence, steady: Steady, rtt: Floats, per_block: int = EVE
         "limited": steady.limited.astype(np.float64),
         "events": _per_round(rounds, at_loss),
         "losses": rounds.floats("lost_segments"),
-        "indications": _per_round(rounds, at_recovery) + _per_round(rounds, at_timeout),
+        "indications": _per_round(rounds, at_felt) + _per_round(rounds, at_timeout),
         "followed": gather(at_loss, losses.floats("timeout_follows")),
         "others_lost": gather(at_loss, others_lost),
         "others": gather(at_loss, others),

@@ -11,7 +11,7 @@ import pytest
 from scipy import special
 from simulated_flows import Sender, Tables, event_row, flow_row, round_row, tables, together
 
-from tcpfit.parameters import NAMES, PARAMETERS, estimate
+from tcpfit.parameters import NAMES, PARAMETERS, estimate, loss_events
 from tcpfit.parameters.burst import q_eq30, window_eq14
 
 
@@ -62,6 +62,18 @@ def test_the_timer_of_a_syn_is_none_of_the_data() -> None:
     alone = values((flows, syn, rounds))
     assert (0.3, 0) == (alone["rto"]["value"], alone["rto"]["n"])
     assert 0 == alone["p_indication"]["n"]
+
+
+def test_a_window_feels_one_recovery() -> None:
+    """Those that begin below `recover` of the first do not count, wherever their own lies (RFC 6582, 3.2)."""
+    ranges = [(10, 100), (50, 140), (99, 150), (100, 200), (180, 260), (200, 300)]
+    rows = [event_row("recovery", 1.0 + n, left=a, right=b, flight=10.0 + n) for n, (a, b) in enumerate(ranges)]
+    rows += [event_row("recovery", 1.0, flow=1, left=5, right=300, flight=9.0)]
+    found = tables([flow_row(sent_segments=1000), flow_row(1, sent_segments=1000)], rows, [])
+    first, other = (values(found, n) for n in (0, 1))
+    assert [(0.003, 3), (0.001, 1)] == [(v["p_indication"]["value"], v["p_indication"]["n"]) for v in (first, other)]
+    assert (12.5, 6) == (first["w"]["value"], first["w"]["n"])
+    assert [1, 4, 6] == [round(t / 1e9) for t in loss_events(*found[:2], rule="recovery-point")["time_ns"].head(3)]
 
 
 def test_rates_by_hand() -> None:
