@@ -447,9 +447,9 @@ impl Sender {
             reordering.forget_unexplained();
         }
         let not_held = self.not_held();
-        let now = self.moment(self.last_ack_ns);
-        if let Some(fates) = self.fates.changed().filter(|_| !self.sack) {
-            fates.close_stretch(old, &now);
+        if !self.sack && self.fates.get().is_some() {
+            let now = self.moment(self.last_ack_ns);
+            self.fates.close_stretch(old, &now);
         }
         if !self.board.units.is_empty() {
             // whether the path loses segments is known of what was delivered
