@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import captures
+import polars as pl
 import pytest
 from queue_path import QueuePath
+from test_scenarios import Reader
 
 import tcpfit
 
@@ -27,3 +30,52 @@ def test_acks_are_numbered_on_behind_the_largest_number(tmp_path, first):
     captured = tcpfit.analyze(tmp_path / "sender.pcap")
     assert captured.flows["lost_segments"][0] == len(lost)
     assert "not-held" in captured.events["reason"].to_list()
+
+
+def connection(start_s: float, port: int, first: int, *answer: tuple[float, int, int], more: int = 0) -> str:
+    """A request of 200 bytes and its answer, captured by the client: segments by time, first byte and number.
+
+    Of `more` bytes of the request no acknowledgement is seen before the answer.
+    """
+    end = 201 + more
+    lines = [
+        (0.0, f"> S 0:0(0) win 64000 <mss 1000,sackOK,wscale 7> [port {port}]"),
+        (0.016, f"< S. 0:0(0) ack 1 win 64000 <mss 1000,sackOK,wscale 7> [port {port}, id 0]"),
+        (0.0161, f"> . 1:1(0) ack 1 win 500 [port {port}]"),
+        (0.0162, f"> P. 1:201(200) ack 1 win 500 [port {port}]"),
+        (0.0324, f"< . 1:1(0) ack 201 win 500 [port {port}, id {first}]"),
+    ]
+    if more:
+        lines.append((0.0163, f"> P. 201:{end}({more}) ack 1 win 500 [port {port}]"))
+    for time_s, left, number in answer:
+        lines.append((time_s, f"< . {left}:{left + 1000}(1000) ack {end} win 500 [port {port}, id {first + number}]"))
+        lines.append((time_s + 0.0001, f"> . {end}:{end}(0) ack {left + 1000} win 500 [port {port}]"))
+    time_s, left, number = answer[-1]
+    done = left + 1000
+    lines += [
+        (time_s + 0.016, f"< F. {done}:{done}(0) ack {end} win 500 [port {port}, id {first + number + 1}]"),
+        (time_s + 0.0161, f"> F. {end}:{end}(0) ack {done + 1} win 500 [port {port}]"),
+        (time_s + 0.032, f"< . {done + 1}:{done + 1}(0) ack {end + 1} win 500 [port {port}, id {first + number + 2}]"),
+    ]
+    return "\n".join(f"{start_s + time_s:.6f} {text}" for time_s, text in sorted(lines))
+
+
+@pytest.mark.parametrize(
+    ("second", "time_s", "more", "lost"),
+    [
+        (2, 0.2604, 0, 1),  # the timer has sent it again
+        (1, 0.2604, 0, 0),  # the server has thought for as long
+        (2, 0.0624, 0, 0),  # too soon for a timer
+        (2, 0.2604, 300, 0),  # the number may be the acknowledgement's
+    ],
+)
+def test_the_first_answer_to_a_request_may_have_been_lost(tmp_path, second, time_s, more, lost):
+    three = [(0.0326 + 0.001 * n, 1 + 1000 * n, 1 + n) for n in range(3)]
+    known = [connection(3.0 * n, 40001 + n, 1000 + 7000 * n, *three) for n in range(3)]
+    last = connection(12.0, 40010, 30000, (time_s, 1, second), more=more)
+    path = tmp_path / "short.pcap"
+    path.write_bytes(captures.pcap(Reader().read("\n".join([*known, last])).packets))
+    analysis = tcpfit.analyze(path)
+    answers = analysis.flows.filter(dst_port=40010)
+    assert (lost, lost) == answers.select("lost_segments", pl.col("timeouts") + pl.col("tail_loss_probes")).row(0)
+    assert analysis.flows["lost_segments"].sum() == lost

@@ -380,6 +380,14 @@ impl Connection {
         }
     }
 
+    /// Since when the end has had nothing to send but data: it had acknowledged all that the other had sent. `None` where that
+    /// waits for its acknowledgement, or had it by the packet of `now_ns` only.
+    fn turn_ns(&self, end: usize, now_ns: i64) -> Option<i64> {
+        let peer = &self.ends[1 - end].direction.as_ref()?.sender;
+        let all = peer.una == peer.nxt && peer.last_advance_ns < now_ns;
+        all.then_some(peer.last_advance_ns)
+    }
+
     fn open_flow(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers) {
         let position = self.position.unwrap_or(Position::UNKNOWN);
         let vantage = numbers.vantage.unwrap_or_else(|| position.vantage(end));
@@ -420,6 +428,11 @@ impl Connection {
         }
         sender.marks.feedback = self.feedback();
         let mut arrivals = Arrivals::new(self.ends[end].counts);
+        if self.ends[1 - end].direction.is_some() {
+            let turn_ns = self.turn_ns(end, segment.time_ns);
+            arrivals.two_way = turn_ns.is_none();
+            sender.last_advance_ns = turn_ns.unwrap_or(sender.last_advance_ns);
+        }
         if self.ends[end].shared || vantage == Vantage::Sender {
             arrivals.share_counter();
         }

@@ -130,7 +130,12 @@ impl Arrivals {
         if !tail {
             self.lost_resends(spare, passing, before, sender, sink);
         }
-        let sent_ns = if tail { sender.last_sent_ns } else { passing.time_ns };
+        let sent_ns = match tail {
+            false => passing.time_ns,
+            // what the first data are sent for, a request, was acknowledged alone
+            true if sender.order == 0 => sender.last_advance_ns,
+            true => sender.last_sent_ns,
+        };
         self.missing_data(new, passing.left, sent_ns, passing, sender);
         if let Some(silence) = silence.filter(|_| tail) {
             // what passes now is itself sent again: its first copy was lost with the tail
@@ -273,7 +278,7 @@ impl Arrivals {
     fn silence(&self, passing: &Passing, sender: &Sender) -> Option<Silence> {
         let start_ns = sender.last_sent_ns.max(sender.last_advance_ns);
         let (length_s, srtt_s) = ((passing.time_ns - start_ns) as f64 / 1e9, sender.rtt.srtt_s);
-        if sender.order == 0 || srtt_s == 0.0 {
+        if start_ns <= i64::MIN / 2 || srtt_s == 0.0 {
             return None;
         }
         // where nothing seen is outstanding no resend was asked for, and the least timer is a round trip (RFC 6298, 2.3); the
@@ -284,7 +289,8 @@ impl Arrivals {
             TIMER_ROUND_TRIPS * srtt_s
         };
         let timer = length_s >= SHORTEST_TIMER_S.max(timer_s);
-        let probe = sender.sack && length_s >= PROBE_ROUND_TRIPS * srtt_s;
+        // of the first data none comes as soon: it sends the last of them again, and a single one later (RFC 8985, 7.2)
+        let probe = sender.sack && sender.order > 0 && length_s >= PROBE_ROUND_TRIPS * srtt_s;
         (timer || probe).then(|| {
             let timer_ns = sender.timer_start_ns();
             let timer_s = (passing.time_ns - timer_ns) as f64 / 1e9;
