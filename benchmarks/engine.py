@@ -136,12 +136,12 @@ TAIL = """
 
   | the engine                                       |     AMD EPYC | Intel Xeon |
   | ------------------------------------------------ | -----------: | ---------: |
-  | few large flows, x faster than tcptrace -n -lr   |   4.4 to 5.8 | 3.7 to 4.1 |
+  | few large flows, x faster than tcptrace -n -lr   |   4.4 to 5.9 | 3.7 to 4.1 |
   | few large flows, x faster than tshark            |   100 to 125 |   78 to 94 |
   | few large flows, x libpcap, count                |   0.6 to 1.0 |        0.9 |
-  | many short flows, x faster than tcptrace -n -lr  |     11 to 14 |    9 to 10 |
+  | many short flows, x faster than tcptrace -n -lr  |      9 to 14 |    9 to 10 |
   | many short flows, x libpcap, count by flow       |   1.1 to 2.0 | 1.5 to 1.7 |
-  | many flows at once, x libpcap, count by flow     |   1.2 to 1.7 |        1.5 |
+  | many flows at once, x libpcap, count by flow     |   1.2 to 1.8 |        1.5 |
   | heavy loss, x faster than tcptrace -n -lr        |   2.5 to 3.1 |        2.2 |
   | full packets, x cat                              |   0.8 to 1.6 | 1.2 to 1.3 |
   | gzip, x gzip -dc                                 |   0.5 to 0.6 |        0.5 |
