@@ -26,9 +26,8 @@ impl Sender {
             return Reason::Unneeded;
         }
         // no ACK let it go, and the timer (always above the round trip: RFC 6298, 2.3) can have run out
-        let least_s = self.episodes.least_timer_s;
         let timer = !q.clocked && (q.timer_s >= self.least_run_s() || self.is_silent(q));
-        let full_timer = q.timer_s >= (TIMER_SHARE * self.shortest_timer_s()).max(least_s);
+        let full_timer = q.timer_s >= self.full_timer_s();
         match self.phase {
             Phase::Open => self.label_open(q, timer, full_timer),
             Phase::Recovery => self.label_recovery(q, timer, full_timer),
@@ -213,8 +212,7 @@ impl Sender {
             // ACK, or before the resend can have been answered
             let partial_ns = self.episodes.partial_ns;
             let ran_s = (q.time_ns - partial_ns) as f64 / 1e9;
-            let full_s = (TIMER_SHARE * self.shortest_timer_s()).max(self.episodes.least_timer_s);
-            let full = ran_s >= full_s || self.is_unheard(q) && ran_s >= self.least_run_s();
+            let full = ran_s >= self.full_timer_s() || self.is_unheard(q) && ran_s >= self.least_run_s();
             let since_partial = self.vantage == Vantage::Sender && (!q.clocked || partial_ns > 0 && full);
             // behind a queue the timer's comes as close as it was sent after the resend before it
             let queued = self.vantage != Vantage::Sender && !self.timestamps && q.last.seen();

@@ -78,10 +78,15 @@ impl Sender {
         }
     }
 
+    /// A timer that has run for so long is taken for one that ran to its end.
+    pub(super) fn full_timer_s(&self) -> f64 {
+        (TIMER_SHARE * self.shortest_timer_s()).max(self.episodes.least_timer_s)
+    }
+
     /// The timer, last started as far as is known, would have run out by now.
     pub fn timer_may_have_run(&self, now_ns: i64) -> bool {
         let ran_s = (now_ns - self.timer_start_ns()) as f64 / 1e9;
-        ran_s >= (TIMER_SHARE * self.shortest_timer_s()).max(self.episodes.least_timer_s)
+        ran_s >= self.full_timer_s()
     }
 
     pub(super) fn on_timeout(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
@@ -165,9 +170,8 @@ impl Sender {
     /// 5.4). A probe would repeat the newest data (RFC 8985, 7.3).
     pub(super) fn timer_unheard(&self, sent: &Sent) -> Option<Question> {
         let since_sent_s = (sent.time_ns - self.last_sent_ns) as f64 / 1e9;
-        let full_s = (TIMER_SHARE * self.shortest_timer_s()).max(self.episodes.least_timer_s);
         let tail = sent.right >= self.nxt;
-        if self.vantage == Vantage::Sender || tail && self.sack || since_sent_s < full_s {
+        if self.vantage == Vantage::Sender || tail && self.sack || since_sent_s < self.full_timer_s() {
             return None;
         }
         Some(Question {

@@ -216,11 +216,12 @@ impl Sender {
             if unit.time_ns > latest_ns {
                 break;
             }
-            if late(unit) && (found.is_none() || unit.order > last_late) {
+            if late(unit) && unit.order > last_late {
                 found = Some(n);
-                if unit.order > last_late {
-                    break;
-                }
+                break;
+            }
+            if late(unit) && found.is_none() {
+                found = Some(n);
             }
         }
         if let Some(n) = found {
