@@ -16,9 +16,9 @@
 //! has no cause here.
 
 use crate::flow::scoreboard::segments;
-use crate::flow::sender::{Sender, Sent};
+use crate::flow::sender::{Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::offset;
-use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 use std::ops::Range;
 
 mod episode;
@@ -142,15 +142,42 @@ impl Sender {
             left: offset(sent.left),
             frame: frame(sent.frame).into(),
             cause_frame: frame(q.last.frame).into(),
-            flight: if self.duplicate_acks > 0 {
-                self.duplicates.undisturbed_flight
-            } else {
-                self.flight()
-            },
+            flight: self.flight_at_loss(),
             phase: Phase::Recovery,
             confidence: 0.9,
             ..EventRow::NONE
         }
+    }
+
+    /// Flight at which the sender learns of the loss: when the first duplicate ACK came. With SACK, which tells the pipe (RFC
+    /// 6675), no more than when the last three came: a host that takes the path to reorder waits for more of them.
+    fn flight_at_loss(&self) -> f64 {
+        if self.duplicate_acks == 0 {
+            return self.flight();
+        }
+        let first = self.duplicates.undisturbed_flight;
+        let undisturbed = match self.vantage {
+            Vantage::Sender => first,
+            _ if self.timestamps => self.flight_since_first_duplicate().max(first),
+            // when an ACK came is not known well enough
+            _ => return first,
+        };
+        if self.sack {
+            undisturbed.min(self.flight() + f64::from(DUPTHRESH))
+        } else {
+            undisturbed
+        }
+    }
+
+    /// Away from the sender the first duplicate ACK and the one before it may seem to come together. What new data have brought
+    /// the flight to since then: each further duplicate ACK lets go as much as it takes away (RFC 3042).
+    fn flight_since_first_duplicate(&self) -> f64 {
+        let since_ns = self.duplicates.first_ns.max(self.last_advance_ns);
+        let units = self.board.units.iter().rev().take(LOOKED_AT);
+        units
+            .take_while(|unit| unit.time_ns >= since_ns)
+            .map(|unit| f64::from(unit.flight) + f64::from(unit.segments(self.smss)))
+            .fold(0.0, f64::max)
     }
 
     fn resend_event(&self, sent: &Sent, q: Option<&Question>, reason: Reason, sink: &mut dyn Sink) {
