@@ -43,6 +43,10 @@ class QueuePath:
     """Packets of the sender's other connections for every ten of this one: the host numbers all of them together."""
     first_answer: int | None = None
     """Identification of the receiver's first ACK, if it counts them."""
+    numbered: bool = True
+    """The sender's packets have identifications."""
+    slow_s: float = 0.0
+    """How much longer the handshake took than the path, as the receiver saw it."""
     seconds: float = 20.0
 
     def run(self, folder: Path) -> None:
@@ -59,9 +63,10 @@ class QueuePath:
         self._moved_s = 0.0
         options = struct.pack(">BBHBBBB", 2, 4, MSS, 1, 3, 3, 4) + (b"\x04\x02\x01\x01" if self.sack else b"")
         way = self.way_s
+        opened_s = way - self.slow_s
         for at, times, packet in (
-            (SENDER, (0.0, way), (0, 0, SYN, options)),
-            (RECEIVER, (2 * way, way), (0, 1, SYN | ACK, options)),
+            (SENDER, (0.0, opened_s), (0, 0, SYN, options)),
+            (RECEIVER, (2 * way, opened_s), (0, 1, SYN | ACK, options)),
             (SENDER, (2 * way, 3 * way), (1, 1, ACK, b"")),
         ):
             seq, ack, flags, extra = packet
@@ -98,6 +103,8 @@ class QueuePath:
         ip_id = next(self._ids)
         if ip_id % (10 + self.others) == 9:
             self._ids = count(ip_id + 1 + self.others)
+        if not self.numbered:
+            ip_id = 0
         self._capture(self._at_sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
         waits_s = max(0.0, self._free_s - self._now_s)
         lost = number in self.lost and number >= self._sent

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 
 import captures
 import polars as pl
@@ -133,6 +134,33 @@ def test_windows_and_loss_events_of_a_flow_without_timestamps_are_the_senders(tm
     # what was outstanding had to pass the link before the segment that was lost
     assert lost_far.filter(first)["value"].to_numpy() == pytest.approx(flight / path.rate, rel=0.15)
     assert events_far == events_near
+
+
+LOSSES = frozenset(range(300, 6000, 150))
+
+
+@pytest.mark.parametrize("slow_s", [0.002, 0.005, 0.01, 0.02])
+@pytest.mark.parametrize(
+    ("path", "unknown"),
+    [
+        # the second resend shows it; for a host that waits for more than three duplicates the first may have
+        (QueuePath(rate=8000, way_s=0.025, threshold=50, lost=LOSSES), 1),
+        (QueuePath(rate=8000, way_s=0.025, threshold=50, lost=LOSSES, sack=True), 1),
+        # what the window lets go shows it
+        (QueuePath(rate=8000, way_s=0.025, window=24, lost=LOSSES), 0),
+        (QueuePath(rate=8000, way_s=0.025, window=24, lost=LOSSES, numbered=False), 0),
+    ],
+    ids=["losses", "sack", "window", "not-numbered"],
+)
+def test_a_slow_handshake_does_not_hide_what_asked_for_resends(tmp_path, path, unknown, slow_s):
+    path = replace(path, slow_s=slow_s)
+    path.run(tmp_path)
+    near, far = (tcpfit.analyze(tmp_path / f"{end}.pcap") for end in ("sender", "receiver"))
+    recoveries, found = (end.events.filter(kind="recovery")["left"].to_list() for end in (near, far))
+    assert len(recoveries) >= 30
+    assert recoveries[unknown:] == found[-len(recoveries) + unknown :]
+    assert far.flows["lost_segments"][0] >= near.flows["lost_segments"][0] - unknown
+    assert far.flows["rtt_mean_s"][0] == pytest.approx(near.flows["rtt_mean_s"][0], rel=0.03)
 
 
 def test_round_trip_of_a_loss_is_that_of_when_the_segment_was_sent(tmp_path):

@@ -5,6 +5,8 @@
 //! TSval (RFC 7323, 4.3) was sent after the ACK came. Without, the way is taken from the handshake and from resends,
 //! which answer the ACK that names them: the third duplicate (RFC 5681, 3.2) or a partial one (RFC 6582, 3.2). One that could
 //! be the timer's, which waits at least a round trip (RFC 6298, 2.3), shows no way; what comes without a silence is none.
+//! A handshake may take longer than the path: then resends come sooner after the third duplicate than it allows, and data
+//! beyond the windows that the sender seems to know of.
 //!
 //! What a queue adds between two resends that tell the way, `drift` says afterwards.
 
@@ -27,9 +29,13 @@ const WAY_MARGIN_NS: i64 = 5_000_000;
 const GROWTH: f64 = 1.15;
 /// Two ways that differ by one in so many are the same.
 const SAME: i64 = 256;
+/// Two that a queue has lengthened a little, by one in so many.
+const NEAR: i64 = 64;
 /// What was under way so much longer than the segment before it was held by a path that stood still. No timer of a sender
 /// runs out sooner, but in data centres.
 const STALL_NS: i64 = 200_000_000;
+/// Few hosts have a timer that runs out sooner (Linux; RFC 6298, 2.4, has a second).
+const SHORTEST_TIMER_NS: i64 = 200_000_000;
 /// An ACK that no segment answers for this long beyond the way was lost.
 const LOST_ACK_NS: i64 = 1_000_000_000;
 
@@ -109,6 +115,8 @@ pub struct Answer {
     pub asked: bool,
     /// Data sent for the second time, while no recovery was under way.
     pub opens: bool,
+    /// The same, however many duplicate ACKs the host waits for.
+    pub may_open: bool,
     /// Without timestamps: for how long the link had been busy.
     pub busy_ns: i64,
 }
@@ -162,6 +170,10 @@ pub struct AckDelay {
     told_by: Option<Stamped>,
     /// Timestamp of the last ACK that came to the sender.
     came: Option<u32>,
+    /// How long after the third duplicate ACK the last resend came that was sooner than the handshake allows; 0 without one.
+    sooner_ns: i64,
+    /// The windows of the ACKs that came have room up to here; 0 while none is known.
+    room_to: u64,
     clock: StampClock,
     /// How much longer the last segment was under way than the one before it, by its timestamp.
     longer_ns: i64,
@@ -194,6 +206,8 @@ impl AckDelay {
         path_ns: 0,
         told_by: None,
         came: None,
+        sooner_ns: 0,
+        room_to: 0,
         clock: StampClock::NEW,
         longer_ns: 0,
         held_ns: 0,
@@ -252,8 +266,7 @@ impl AckDelay {
 
     /// Without timestamps: a resend shows how long the ACK that asked for it took.
     pub fn on_resend(&mut self, answer: &Answer) -> Option<Shown> {
-        let possible = self.way_ns == 0 && answer.resend() && !answer.older;
-        if answer.tsecr.is_some() || !answer.is_sure_resend() && !possible {
+        if answer.tsecr.is_some() || !answer.resend() || answer.older {
             return None;
         }
         let by = if answer.opens { By::Loss } else { By::Recovery };
@@ -271,6 +284,13 @@ impl AckDelay {
         let &edge = edges.find(|edge| edge.at == answer.left)?;
         let partial_ns = answer.time_ns - edge.first_ns;
         let third_ns = edge.third_ns.map(|third_ns| answer.time_ns - third_ns);
+        if let Some(took_ns) = third_ns.filter(|&took_ns| self.is_shorter(answer, took_ns, partial_ns)) {
+            self.shorten(took_ns);
+            return Some(Shown { by, asked: true });
+        }
+        if !answer.newest {
+            return None;
+        }
         // after half a round trip of silence the flow's own queue is empty: what takes longer waited for the timer
         let usual_ns = if answer.silence_ns > self.way_ns / 2 {
             self.way_ns.min(self.least_ns)
@@ -358,8 +378,7 @@ impl AckDelay {
         if echo && first {
             self.least_ns = self.least_ns.min(went_ns);
         }
-        let UnderWay { mut ack, tsval } = self.queue.pop_front()?;
-        self.came = tsval;
+        let mut ack = self.pop()?;
         let took_ns = answer.time_ns - ack.time_ns;
         // data come one after the other: an application that pauses leaves a silence
         let streaming = answer.silence_ns < took_ns / 4;
@@ -392,9 +411,58 @@ impl AckDelay {
             return None;
         }
         self.way_ns = self.way_ns.min(took_ns);
-        let UnderWay { mut ack, tsval } = self.queue.pop_front()?;
-        self.came = tsval;
+        let mut ack = self.pop()?;
         ack.time_ns = answer.time_ns;
+        Some(ack)
+    }
+
+    /// Next ACK of those up to the first whose window has room for what `answer` brings, up to `right`, where no earlier one has:
+    /// nothing is sent beyond the window (RFC 9293, 3.8.4), so these have come. Where that took less than the shortest way, the
+    /// handshake was slow.
+    pub fn next_with_room(&mut self, answer: &Answer, right: u64) -> Option<Ack> {
+        if self.room_to == 0 || self.room_to >= right {
+            return None;
+        }
+        let asked = self.queue.iter().find(|u| u.ack.room_to() >= right)?;
+        let took_ns = answer.time_ns - asked.ack.time_ns;
+        if took_ns > self.least_ns {
+            return None;
+        }
+        self.shorten(took_ns);
+        let mut ack = self.pop()?;
+        ack.time_ns = answer.time_ns;
+        Some(ack)
+    }
+
+    /// A resend comes sooner than the handshake allows after the third duplicate ACK, as one did before: that was slow. No timer has
+    /// run out, which an ACK has started that came the same way. Without identifications it may be an original that the path has
+    /// held, which takes no time near a round trip but by chance.
+    fn is_shorter(&mut self, answer: &Answer, took_ns: i64, since_edge_ns: i64) -> bool {
+        let (from_ns, near) = if answer.newest {
+            (self.least_ns / 2, NEAR)
+        } else {
+            (self.least_ns - self.least_ns / 8, SAME)
+        };
+        let sooner = answer.may_open && (from_ns..self.least_ns).contains(&took_ns);
+        if !sooner || since_edge_ns >= took_ns + SHORTEST_TIMER_NS {
+            return false;
+        }
+        let before_ns = std::mem::replace(&mut self.sooner_ns, took_ns);
+        (took_ns - before_ns).abs() <= took_ns / near
+    }
+
+    /// The handshake took longer than an ACK has taken.
+    fn shorten(&mut self, took_ns: i64) {
+        for way_ns in [&mut self.way_ns, &mut self.least_ns, &mut self.path_ns] {
+            *way_ns = took_ns.min(*way_ns);
+        }
+    }
+
+    /// The first of those under way has come.
+    fn pop(&mut self) -> Option<Ack> {
+        let UnderWay { ack, tsval } = self.queue.pop_front()?;
+        self.came = tsval;
+        self.room_to = self.room_to.max(ack.room_to());
         Some(ack)
     }
 
@@ -443,6 +511,7 @@ mod tests {
             older: false,
             asked: false,
             opens: false,
+            may_open: false,
             busy_ns: i64::MAX,
         }
     }
@@ -483,6 +552,98 @@ mod tests {
         assert_eq!((100_000_000, 100_000_000), (way_ns(99_000_000), way_ns(101_000_000)));
     }
 
+    /// The way after resends that came so long after the third duplicate ACK each, where the handshake took 60 ms.
+    fn way_after(took_ns: &[i64], change: impl Fn(&mut Answer), edge_ns: i64) -> i64 {
+        let mut acks = AckDelay::NONE;
+        acks.set_way(6.0 * WAY_NS as f64 / 1e9);
+        for (n, took_ns) in took_ns.iter().enumerate() {
+            let (at, start_ns) = (100 + n as u64, SECOND_NS * n as i64);
+            let times_ns = [0, edge_ns - 3, edge_ns - 2, edge_ns - 1];
+            for ns in times_ns {
+                assert!(acks.push(ack(start_ns + ns, at), None).is_none());
+            }
+            let mut answer = resend(start_ns + edge_ns - 1 + took_ns, 5 * WAY_NS);
+            (answer.left, answer.may_open) = (at, true);
+            change(&mut answer);
+            acks.on_resend(&answer);
+        }
+        acks.way_ns / 1_000_000
+    }
+
+    const SECOND_NS: i64 = 1_000_000_000;
+    const MS: i64 = 1_000_000;
+
+    #[test]
+    fn two_resends_that_come_sooner_than_the_handshake_allows_show_the_way() {
+        let shown = |took_ns: &[i64]| way_after(took_ns, |_| (), 4);
+        assert_eq!((60, 50), (shown(&[50 * MS]), shown(&[50 * MS, 50 * MS])));
+        // one by chance is none, nor are two that differ; the last two count
+        assert_eq!(
+            (60, 40),
+            (
+                shown(&[40 * MS, 50 * MS]),
+                shown(&[50 * MS, 40 * MS, 40 * MS + 500_000])
+            )
+        );
+        assert_eq!(60, shown(&[29 * MS, 29 * MS]));
+        // no resend of a recovery, nor one that a timer may have sent
+        assert_eq!(60, way_after(&[50 * MS, 50 * MS], |answer| answer.may_open = false, 4));
+        assert_eq!(60, way_after(&[50 * MS, 50 * MS], |_| (), 201 * MS));
+        assert_eq!(50, way_after(&[50 * MS, 50 * MS], |_| (), 199 * MS));
+    }
+
+    #[test]
+    fn without_identifications_only_what_comes_after_nearly_the_same_way_does() {
+        let shown = |took_ns: &[i64]| way_after(took_ns, |answer| answer.newest = false, 4);
+        assert_eq!((60, 53), (shown(&[50 * MS, 50 * MS]), shown(&[53 * MS, 53 * MS])));
+        assert_eq!(
+            (60, 53),
+            (shown(&[53 * MS, 54 * MS]), shown(&[53 * MS + 100_000, 53 * MS]))
+        );
+        let older = |answer: &mut Answer| (answer.newest, answer.older) = (false, true);
+        assert_eq!(60, way_after(&[53 * MS, 53 * MS], older, 4));
+    }
+
+    #[test]
+    fn data_beyond_the_window_show_that_the_ack_which_has_room_has_come() {
+        let window = |ack: Ack, window: u32| Ack {
+            window: Some(window),
+            ..ack
+        };
+        let came = |took_ns: i64, right: u64, first: Option<u32>| {
+            let mut acks = AckDelay::NONE;
+            acks.set_way(6.0 * WAY_NS as f64 / 1e9);
+            let start = Ack {
+                window: first,
+                ..ack(0, 100)
+            };
+            assert!(acks.push(start, None).is_none());
+            let data = Answer {
+                left: 1000,
+                ..resend(6 * WAY_NS, 0)
+            };
+            assert!(acks.next(&data).is_some());
+            assert!(acks.push(window(ack(7 * WAY_NS, 200), 900), None).is_none());
+            assert!(acks.push(window(ack(7 * WAY_NS + 1, 300), 1900), None).is_none());
+            let data = Answer {
+                left: 1000,
+                ..resend(7 * WAY_NS + 1 + took_ns, 0)
+            };
+            let came = std::iter::from_fn(|| acks.next_with_room(&data, right)).count();
+            (came, acks.way_ns / 1_000_000, acks.least_ns / 1_000_000)
+        };
+        assert_eq!((2, 50, 50), came(50 * MS, 2000, Some(1000)));
+        // it was let go before, by none that is known, or later than the handshake allows
+        for (took_ns, right, first) in [
+            (50 * MS, 1100, Some(1000)),
+            (50 * MS, 2201, Some(1000)),
+            (50 * MS, 2000, None),
+            (59 * MS, 2000, Some(1000)),
+        ] {
+            assert_eq!((0, 60, 58), came(took_ns, right, first));
+        }
+    }
+
     #[test]
     fn an_echo_shows_that_its_ack_has_come_however_slow_the_handshake_was() {
         let mut acks = AckDelay::NONE;
@@ -503,6 +664,7 @@ mod tests {
             older: false,
             asked: false,
             opens: false,
+            may_open: false,
             busy_ns: i64::MAX,
         };
         // of two with one stamp the second may still be under way: its own way shows when the next stamp comes back
@@ -537,6 +699,7 @@ mod tests {
                 older: false,
                 asked: false,
                 opens: false,
+                may_open: false,
                 busy_ns: i64::MAX,
             };
             let came_ns = acks.next(&answer).map(|ack| ack.time_ns);

@@ -418,6 +418,7 @@ impl Flow {
             older: self.arrivals.is_older(segment.ip_id),
             asked: false,
             opens: self.sender.opens_episode(left, segment.time_ns),
+            may_open: self.sender.may_open_episode(left),
             busy_ns: i64::MAX,
         };
         answer.asked = self.is_further_resend(&answer, segment);
@@ -439,8 +440,16 @@ impl Flow {
         if passage.held_ns > 0 && answer.data && !answer.resend() {
             self.sender.was_not_idle(passage.longer_ns, segment.time_ns);
         }
-        if answer.is_sure_resend() && answer.tsecr.is_none() {
+        if answer.tsecr.is_some() || !answer.data {
+            return;
+        }
+        if answer.is_sure_resend() {
             self.deliver_asking_acks(&answer, segment, sink);
+        } else if left >= self.sender.nxt {
+            let right = left + u64::from(segment.payload);
+            while let Some(ack) = self.acks.next_with_room(&answer, right) {
+                self.sender.on_late_ack(&ack, sink);
+            }
         }
     }
 

@@ -108,10 +108,15 @@ impl Sender {
     /// Data at `left` that were sent once are sent again at `now_ns`, and no episode is under way. A host that may wait for more
     /// than three duplicate ACKs sends new data upon each, and then its timer may end no silence.
     pub fn opens_episode(&self, left: u64, now_ns: i64) -> bool {
-        let open = self.phase == Phase::Open && left < self.nxt && !self.waits_longer();
-        let unit = || self.board.units.get(self.board.find(left));
         let may_wait = || self.duplicates.get().is_some_and(|duplicates| duplicates.beyond);
-        open && unit().is_some_and(|u| !u.is_resent()) && !(may_wait() && self.timer_may_have_run(now_ns))
+        let timer = || may_wait() && self.timer_may_have_run(now_ns);
+        !self.waits_longer() && self.may_open_episode(left) && !timer()
+    }
+
+    /// The same of any host, whatever ended a silence.
+    pub fn may_open_episode(&self, left: u64) -> bool {
+        let unit = || self.board.units.get(self.board.find(left));
+        self.phase == Phase::Open && left < self.nxt && unit().is_some_and(|u| !u.is_resent())
     }
 
     /// A copy of data that are acknowledged, sent at `time_ns` before the sender knew that, never passed; `frame` shows it.

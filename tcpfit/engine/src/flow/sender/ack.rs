@@ -53,6 +53,11 @@ impl Ack {
         told: None,
     };
 
+    /// Up to where its window has room; 0 if that is not known.
+    pub fn room_to(&self) -> u64 {
+        self.window.map_or(0, |window| self.ack + u64::from(window))
+    }
+
     /// What it says of marks; `progress` as in `Echo`.
     pub fn echo(&self, progress: bool) -> Echo {
         Echo {
