@@ -152,6 +152,10 @@ struct Edge {
     first_ns: i64,
     copies: u32,
     third_ns: Option<i64>,
+    /// When the first ACK came that may have asked for what is missing, if nothing was held above when the edge came: the third
+    /// duplicate or, with SACK, the first (RFC 8985, 6.2).
+    asked_ns: Option<i64>,
+    clean: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -170,7 +174,7 @@ pub struct AckDelay {
     told_by: Option<Stamped>,
     /// Timestamp of the last ACK that came to the sender.
     came: Option<u32>,
-    /// How long after the third duplicate ACK the last resend came that was sooner than the handshake allows; 0 without one.
+    /// How long after the ACK that asked the last resend came that was sooner than the handshake allows; 0 without one.
     sooner_ns: i64,
     /// The windows of the ACKs that came have room up to here; 0 while none is known.
     room_to: u64,
@@ -199,6 +203,8 @@ impl AckDelay {
             first_ns: 0,
             copies: 0,
             third_ns: None,
+            asked_ns: None,
+            clean: true,
         },
         earlier: VecDeque::new(),
         way_ns: 0,
@@ -248,11 +254,16 @@ impl AckDelay {
                 first_ns: ack.time_ns,
                 copies: 0,
                 third_ns: None,
+                asked_ns: None,
+                clean: ack.sack_len == 0,
             };
         } else if ack.ack == self.edge.at && ack.pure {
             self.edge.copies += 1;
             if self.edge.copies == 3 {
                 self.edge.third_ns = Some(ack.time_ns);
+            }
+            if self.edge.clean && self.edge.asked_ns.is_none() && (self.edge.copies == 3 || ack.sack_len > 0) {
+                self.edge.asked_ns = Some(ack.time_ns);
             }
         }
         self.queue.push_back(UnderWay { ack, tsval });
@@ -284,7 +295,8 @@ impl AckDelay {
         let &edge = edges.find(|edge| edge.at == answer.left)?;
         let partial_ns = answer.time_ns - edge.first_ns;
         let third_ns = edge.third_ns.map(|third_ns| answer.time_ns - third_ns);
-        if let Some(took_ns) = third_ns.filter(|&took_ns| self.is_shorter(answer, took_ns, partial_ns)) {
+        let asked_ns = edge.asked_ns.map(|asked_ns| answer.time_ns - asked_ns);
+        if let Some(took_ns) = asked_ns.filter(|&took_ns| self.is_shorter(answer, took_ns, partial_ns)) {
             self.shorten(took_ns);
             return Some(Shown { by, asked: true });
         }
@@ -434,9 +446,9 @@ impl AckDelay {
         Some(ack)
     }
 
-    /// A resend comes sooner than the handshake allows after the third duplicate ACK, as one did before: that was slow. No timer has
-    /// run out, which an ACK has started that came the same way. Without identifications it may be an original that the path has
-    /// held, which takes no time near a round trip but by chance.
+    /// A resend comes sooner than the handshake allows after the first ACK that can have asked for it, as one did before: that was
+    /// slow. No timer has run out, which an ACK has started that came the same way. Without identifications it may be an original
+    /// that the path has held, which takes no time near a round trip but by chance.
     fn is_shorter(&mut self, answer: &Answer, took_ns: i64, since_edge_ns: i64) -> bool {
         let (from_ns, near) = if answer.newest {
             (self.least_ns / 2, NEAR)
@@ -590,6 +602,30 @@ mod tests {
         assert_eq!(60, way_after(&[50 * MS, 50 * MS], |answer| answer.may_open = false, 4));
         assert_eq!(60, way_after(&[50 * MS, 50 * MS], |_| (), 201 * MS));
         assert_eq!(50, way_after(&[50 * MS, 50 * MS], |_| (), 199 * MS));
+    }
+
+    /// With SACK a host may send again at the first (RFC 8985, 6.2), and what was held before the edge came may have asked.
+    #[test]
+    fn with_sack_the_way_is_no_longer_than_since_the_first_duplicate() {
+        let way_ns = |held: u8| {
+            let mut acks = AckDelay::NONE;
+            acks.set_way(6.0 * WAY_NS as f64 / 1e9);
+            for at in [100, 101] {
+                let start_ns = SECOND_NS * at as i64;
+                for (n, sack_len) in [held, 1, 1, 1].into_iter().enumerate() {
+                    let ack = Ack {
+                        sack_len,
+                        ..ack(start_ns + 10 * MS * n as i64, at)
+                    };
+                    assert!(acks.push(ack, None).is_none());
+                }
+                let mut answer = resend(start_ns + 60 * MS, 5 * WAY_NS);
+                (answer.left, answer.may_open) = (at, true);
+                acks.on_resend(&answer);
+            }
+            acks.way_ns / MS
+        };
+        assert_eq!((50, 60), (way_ns(0), way_ns(1)));
     }
 
     #[test]
