@@ -131,19 +131,19 @@ TAIL = """
 - pcapng, standard input, filters, other readers than the engine.
 - Other machines. Ratios carry over better than nanoseconds; neither is a promise. On virtual machines of two makes, as
   busy as their hosts were, they came out as follows: nine tables of the one, made in the same week of engines nearly
-  like this, and two of the other, where the kernel copies a file's pages at 8 GB/s instead of 22 and the engine takes
+  like this, and three of the other, where the kernel copies a file's pages at 8 GB/s instead of 22 and the engine takes
   half as long again, but tcptrace only a tenth.
 
   | the engine                                       |     AMD EPYC | Intel Xeon |
   | ------------------------------------------------ | -----------: | ---------: |
-  | few large flows, x faster than tcptrace -n -lr   |   4.4 to 5.9 | 3.7 to 4.1 |
+  | few large flows, x faster than tcptrace -n -lr   |   4.4 to 5.9 | 3.7 to 4.2 |
   | few large flows, x faster than tshark            |   100 to 125 |   78 to 94 |
   | few large flows, x libpcap, count                |   0.6 to 1.0 |        0.9 |
   | many short flows, x faster than tcptrace -n -lr  |      9 to 14 |    9 to 10 |
   | many short flows, x libpcap, count by flow       |   1.1 to 2.0 | 1.5 to 1.7 |
-  | many flows at once, x libpcap, count by flow     |   1.2 to 1.8 |        1.5 |
-  | heavy loss, x faster than tcptrace -n -lr        |   2.5 to 3.1 |        2.2 |
-  | full packets, x cat                              |   0.8 to 1.6 | 1.2 to 1.3 |
+  | many flows at once, x libpcap, count by flow     |   1.2 to 1.8 | 1.5 to 1.6 |
+  | heavy loss, x faster than tcptrace -n -lr        |   2.5 to 3.1 | 2.2 to 2.4 |
+  | full packets, x cat                              |   0.8 to 1.6 | 1.2 to 1.5 |
   | gzip, x gzip -dc                                 |   0.5 to 0.6 |        0.5 |
   | zstd, x zstd -dc                                 |   1.2 to 1.3 | 1.2 to 1.3 |
 
