@@ -159,7 +159,7 @@ def test_a_slow_handshake_does_not_hide_what_asked_for_resends(tmp_path, path, u
     recoveries, found = (end.events.filter(kind="recovery")["left"].to_list() for end in (near, far))
     assert len(recoveries) >= 30
     assert recoveries[unknown:] == found[-len(recoveries) + unknown :]
-    assert far.flows["lost_segments"][0] >= near.flows["lost_segments"][0] - unknown
+    assert abs(far.flows["lost_segments"][0] - near.flows["lost_segments"][0]) <= unknown
     assert far.flows["rtt_mean_s"][0] == pytest.approx(near.flows["rtt_mean_s"][0], rel=0.03)
 
 

@@ -1,0 +1,275 @@
+//! When ACKs came to the sender, on packets a few milliseconds apart.
+
+use super::*;
+
+const WAY_NS: i64 = 10_000_000;
+
+fn ack(time_ns: i64, ack: u64) -> Ack {
+    Ack {
+        time_ns,
+        frame: 1,
+        ack,
+        ..Ack::NONE
+    }
+}
+
+/// Data from 100 on that are sent again after such a silence, without timestamps.
+fn resend(time_ns: i64, silence_ns: i64) -> Answer {
+    Answer {
+        time_ns,
+        tsval: None,
+        tsecr: None,
+        left: 100,
+        nxt: 1000,
+        silence_ns,
+        ended: false,
+        data: true,
+        newest: true,
+        older: false,
+        asked: false,
+        opens: false,
+        may_open: false,
+        busy_ns: i64::MAX,
+    }
+}
+
+/// The way that a resend of `left` shows, which came 12 ms after the third duplicate ACK of it, where `later` higher
+/// edges have had three duplicates since.
+fn way_ns(later: u64) -> i64 {
+    let mut acks = AckDelay::NONE;
+    acks.set_way(WAY_NS as f64 / 1e9);
+    for edge in 0..=later {
+        for copy in 0..4 {
+            acks.push(ack(1000 * (4 * edge + copy) as i64, 100 + edge), None);
+        }
+    }
+    acks.on_resend(&resend(12_003_000, 0));
+    acks.way_ns
+}
+
+#[test]
+fn a_resend_shows_the_way_of_one_of_the_last_edges() {
+    assert_eq!(way_ns(0), 12_000_000);
+    assert_eq!(way_ns(32), 12_000_000);
+    assert_eq!(way_ns(33), WAY_NS);
+}
+
+/// Where the first resend has told the way, and no handshake, half of it is all that is known to be the least.
+#[test]
+fn a_resend_after_the_same_way_as_the_last_was_asked_for_whatever_silence_there_was() {
+    let way_ns = |took_ns: i64| {
+        let mut acks = AckDelay::NONE;
+        (acks.way_ns, acks.least_ns) = (10 * WAY_NS, 5 * WAY_NS);
+        (0..4).for_each(|copy| assert!(acks.push(ack(copy, 100), None).is_none()));
+        acks.on_resend(&resend(3 + took_ns, 10 * WAY_NS));
+        acks.way_ns
+    };
+    assert_eq!((99_700_000, 100_300_000), (way_ns(99_700_000), way_ns(100_300_000)));
+    // what comes sooner or later may be a timer's
+    assert_eq!((100_000_000, 100_000_000), (way_ns(99_000_000), way_ns(101_000_000)));
+}
+
+/// The way after resends that came so long after the third duplicate ACK each, where the handshake took 60 ms.
+fn way_after(took_ns: &[i64], change: impl Fn(&mut Answer), edge_ns: i64) -> i64 {
+    let mut acks = AckDelay::NONE;
+    acks.set_way(6.0 * WAY_NS as f64 / 1e9);
+    for (n, took_ns) in took_ns.iter().enumerate() {
+        let (at, start_ns) = (100 + n as u64, SECOND_NS * n as i64);
+        let times_ns = [0, edge_ns - 3, edge_ns - 2, edge_ns - 1];
+        for ns in times_ns {
+            assert!(acks.push(ack(start_ns + ns, at), None).is_none());
+        }
+        let mut answer = resend(start_ns + edge_ns - 1 + took_ns, 5 * WAY_NS);
+        (answer.left, answer.may_open) = (at, true);
+        change(&mut answer);
+        acks.on_resend(&answer);
+    }
+    acks.way_ns / 1_000_000
+}
+
+const SECOND_NS: i64 = 1_000_000_000;
+const MS: i64 = 1_000_000;
+
+#[test]
+fn two_resends_that_come_sooner_than_the_handshake_allows_show_the_way() {
+    let shown = |took_ns: &[i64]| way_after(took_ns, |_| (), 4);
+    assert_eq!((60, 50), (shown(&[50 * MS]), shown(&[50 * MS, 50 * MS])));
+    // one by chance is none, nor are two that differ; the last two count
+    assert_eq!(
+        (60, 40),
+        (
+            shown(&[40 * MS, 50 * MS]),
+            shown(&[50 * MS, 40 * MS, 40 * MS + 500_000])
+        )
+    );
+    assert_eq!(60, shown(&[29 * MS, 29 * MS]));
+    // no resend of a recovery, nor one that a timer may have sent
+    assert_eq!(60, way_after(&[50 * MS, 50 * MS], |answer| answer.may_open = false, 4));
+    assert_eq!(60, way_after(&[50 * MS, 50 * MS], |_| (), 151 * MS));
+    assert_eq!(50, way_after(&[50 * MS, 50 * MS], |_| (), 149 * MS));
+}
+
+/// With SACK a host may send again at the first (RFC 8985, 6.2), and what was held before the edge came may have asked.
+#[test]
+fn with_sack_the_way_is_no_longer_than_since_the_first_duplicate() {
+    let way_ns = |held: u8| {
+        let mut acks = AckDelay::NONE;
+        acks.set_way(6.0 * WAY_NS as f64 / 1e9);
+        for at in [100, 101] {
+            let start_ns = SECOND_NS * at as i64;
+            for (n, sack_len) in [held, 1, 1, 1].into_iter().enumerate() {
+                let ack = Ack {
+                    sack_len,
+                    ..ack(start_ns + 10 * MS * n as i64, at)
+                };
+                assert!(acks.push(ack, None).is_none());
+            }
+            let mut answer = resend(start_ns + 60 * MS, 5 * WAY_NS);
+            (answer.left, answer.may_open) = (at, true);
+            acks.on_resend(&answer);
+        }
+        acks.way_ns / MS
+    };
+    assert_eq!((50, 60), (way_ns(0), way_ns(1)));
+}
+
+#[test]
+fn without_identifications_only_what_comes_after_nearly_the_same_way_does() {
+    let shown = |took_ns: &[i64]| way_after(took_ns, |answer| answer.newest = false, 4);
+    assert_eq!((60, 53), (shown(&[50 * MS, 50 * MS]), shown(&[53 * MS, 53 * MS])));
+    assert_eq!(
+        (60, 53),
+        (shown(&[53 * MS, 54 * MS]), shown(&[53 * MS + 100_000, 53 * MS]))
+    );
+    let older = |answer: &mut Answer| (answer.newest, answer.older) = (false, true);
+    assert_eq!(60, way_after(&[53 * MS, 53 * MS], older, 4));
+}
+
+/// ACKs that came by data beyond the window, and the ways, in ms, that are known then. In each round the first of two ACKs
+/// has no room for the data.
+fn rounds_beyond_the_window(took_ns: &[i64], apart_ns: i64, right: u64, window: Option<u32>) -> (usize, i64, i64) {
+    let mut acks = AckDelay::NONE;
+    acks.set_way(6.0 * WAY_NS as f64 / 1e9);
+    let first = Ack { window, ..ack(0, 100) };
+    assert!(acks.push(first, None).is_none());
+    assert!(acks.next(&resend(6 * WAY_NS, 0)).is_some());
+    let mut came = 0;
+    for (n, took_ns) in took_ns.iter().enumerate() {
+        let (start_ns, moved) = (7 * WAY_NS + apart_ns * n as i64, 10_000 * n as u64);
+        for (at, window) in [(200, 900), (300, 1900)] {
+            let window = Some(window);
+            let next = Ack {
+                window,
+                ..ack(start_ns, moved + at)
+            };
+            assert!(acks.push(next, None).is_none());
+        }
+        let data = resend(start_ns + took_ns, 0);
+        came += std::iter::from_fn(|| acks.next_with_room(&data, moved + right)).count();
+    }
+    (came, acks.way_ns / MS, acks.least_ns / MS)
+}
+
+#[test]
+fn data_beyond_the_window_show_that_the_ack_which_has_room_has_come() {
+    let ways = |took_ns: &[i64]| rounds_beyond_the_window(took_ns, SECOND_NS, 2000, Some(1000));
+    assert_eq!((6, 50, 50), ways(&[50 * MS, 50 * MS + 500_000, 50 * MS]));
+    // a sender may break the window once, or at any time
+    for took_ns in [
+        &[50 * MS][..],
+        &[50 * MS, 40 * MS],
+        &[29 * MS, 29 * MS],
+        &[59 * MS, 59 * MS],
+    ] {
+        assert_eq!((0, 60, 58), ways(took_ns));
+    }
+    // in one round it is the same
+    let once = rounds_beyond_the_window(&[50 * MS, 50 * MS], 49 * MS, 2000, Some(1000));
+    assert_eq!((0, 60, 58), once);
+    // an ACK that came before has room, none has, or no window is known
+    for (right, window) in [(1100, 20_000), (2201, 1000)] {
+        let none = rounds_beyond_the_window(&[50 * MS, 50 * MS], SECOND_NS, right, Some(window));
+        assert_eq!((0, 60, 58), none);
+    }
+    let unknown = rounds_beyond_the_window(&[50 * MS, 50 * MS], SECOND_NS, 2000, None);
+    assert_eq!((0, 60, 58), unknown);
+}
+
+#[test]
+fn an_echo_shows_that_its_ack_has_come_however_slow_the_handshake_was() {
+    let mut acks = AckDelay::NONE;
+    acks.set_way(1.3 * WAY_NS as f64 / 1e9);
+    for (n, tsval) in [(0, 1), (1, 1), (2, 2)] {
+        acks.push(ack(1_000_000 * n, 100 + n as u64), Some(tsval));
+    }
+    let answer = |time_ns: i64, tsecr: u32| Answer {
+        time_ns,
+        tsval: Some(5),
+        tsecr: Some(tsecr),
+        left: 1000,
+        nxt: 1000,
+        silence_ns: 0,
+        ended: false,
+        data: true,
+        newest: true,
+        older: false,
+        asked: false,
+        opens: false,
+        may_open: false,
+        busy_ns: i64::MAX,
+    };
+    // of two with one stamp the second may still be under way: its own way shows when the next stamp comes back
+    let mut came = |time_ns: i64, tsecr: u32| {
+        let answer = answer(time_ns, tsecr);
+        std::iter::from_fn(|| acks.next(&answer))
+            .map(|ack| ack.ack)
+            .collect::<Vec<u64>>()
+    };
+    assert_eq!(came(WAY_NS, 1), [100]);
+    assert!(came(WAY_NS + 500_000, 1).is_empty());
+    assert_eq!(came(WAY_NS + 2_000_000, 2), [101, 102]);
+    assert_eq!(acks.least_ns, WAY_NS);
+}
+
+#[test]
+fn what_the_application_let_go_does_not_lengthen_the_way() {
+    let way_ns = |ended: bool| {
+        let mut acks = AckDelay::NONE;
+        acks.set_way(WAY_NS as f64 / 1e9);
+        acks.push(ack(0, 100), Some(1));
+        let answer = Answer {
+            time_ns: WAY_NS + 2_000_000,
+            tsval: Some(5),
+            tsecr: Some(1),
+            left: 1000,
+            nxt: 1000,
+            silence_ns: WAY_NS + 1_000_000,
+            ended,
+            data: true,
+            newest: true,
+            older: false,
+            asked: false,
+            opens: false,
+            may_open: false,
+            busy_ns: i64::MAX,
+        };
+        let came_ns = acks.next(&answer).map(|ack| ack.time_ns);
+        (came_ns, acks.way_ns)
+    };
+    // after a full segment the ACK is what it had waited for
+    assert_eq!(way_ns(false), (Some(WAY_NS + 2_000_000), WAY_NS + 2_000_000));
+    assert_eq!(way_ns(true), (Some(WAY_NS), WAY_NS));
+}
+
+#[test]
+fn without_an_answer_the_oldest_arrive_in_the_end() {
+    let mut acks = AckDelay::NONE;
+    acks.set_way(WAY_NS as f64 / 1e9);
+    let sent = UNDER_WAY as i64 + 20_000;
+    let arrived: Vec<Ack> = (0..sent)
+        .filter_map(|n| acks.push(ack(1000 * n, n as u64), None))
+        .collect();
+    assert_eq!((20_000, UNDER_WAY), (arrived.len(), acks.queue.len()));
+    let expected = (0..20_000).map(|n| (1000 * n + WAY_NS, n as u64));
+    assert!(arrived.iter().map(|ack| (ack.time_ns, ack.ack)).eq(expected));
+}
