@@ -1,4 +1,4 @@
-"""A NewReno sender without timestamps behind a link with a queue, captured at both ends.
+"""A NewReno sender behind a link with a queue, captured at both ends.
 
 The sender is RFC 6582's: slow start, congestion avoidance, a resend at the third duplicate ACK and at every
 partial one. The receiver answers each segment. The queue takes so many packets and drops the rest.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from captures import ACK, START_NS, SYN, Packet
 
 SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
 MSS = 1000
+STAMPED = 12
 TIMER_S = 1.0
 
 
@@ -39,6 +40,10 @@ class QueuePath:
     """The receiver says what it holds; the sender does not heed it, which makes no difference to single losses."""
     lost: frozenset[int] = frozenset()
     """Numbers of the segments that are lost behind the queue."""
+    held: dict[int, float] = field(default_factory=dict)
+    """Numbers of the segments that the path holds when they are sent first, behind the queue, and for how many seconds."""
+    stamped: bool = False
+    """Both hosts send timestamps, of a millisecond."""
     others: int = 0
     """Packets of the sender's other connections for every ten of this one: the host numbers all of them together."""
     first_answer: int | None = None
@@ -61,7 +66,9 @@ class QueuePath:
         self._held: set[int] = set()
         self._edge = 0
         self._moved_s = 0.0
-        options = struct.pack(">BBHBBBB", 2, 4, MSS, 1, 3, 3, 4) + (b"\x04\x02\x01\x01" if self.sack else b"")
+        self._echoes = {SENDER: 0, RECEIVER: 0}
+        self.recoveries = self.timeouts = 0
+        options = struct.pack(">BBHBBBB", 2, 4, MSS + STAMPED * self.stamped, 1, 3, 3, 4) + (b"\x04\x02\x01\x01" if self.sack else b"")
         way = self.way_s
         opened_s = way - self.slow_s
         for at, times, packet in (
@@ -81,7 +88,10 @@ class QueuePath:
             packets.sort(key=lambda packet: packet.time_ns)
             (folder / f"{name}.pcap").write_bytes(captures.pcap(packets))
 
-    def _capture(self, packets, at_s, src, seq, ack, flags, payload=0, options=b"", ip_id=0):
+    def _capture(self, packets, at_s, src, seq, ack, flags, payload=0, options=b"", ip_id=0, sent_s=None):
+        if self.stamped:
+            stamp = 1000 + int((at_s if sent_s is None else sent_s) * 1000)
+            options += struct.pack(">BBBBII", 1, 1, 8, 10, stamp, self._echoes[src])
         ends = (SENDER, RECEIVER, 40000, 80) if src == SENDER else (RECEIVER, SENDER, 80, 40000)
         field = 65535 if flags & SYN else self.window * MSS >> 4
         datagram = captures.tcp(*ends, seq, ack, flags, payload, options, field, ip_id=ip_id)
@@ -107,23 +117,31 @@ class QueuePath:
             ip_id = 0
         self._capture(self._at_sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
         waits_s = max(0.0, self._free_s - self._now_s)
-        lost = number in self.lost and number >= self._sent
+        first = number >= self._sent
+        lost = number in self.lost and first
+        held_s = self.held.get(number, 0.0) if first else 0.0
         self._sent = max(self._sent, number + 1)
         if waits_s * self.rate > self.queue:
             return
         self._free_s = self._now_s + waits_s + 1 / self.rate
         if not lost:
-            self._later(self._free_s + self.way_s, self._arrive, (number, ip_id))
+            self._later(self._free_s + self.way_s + held_s, self._arrive, (number, ip_id, self._now_s))
 
     def _arrive(self, packet):
-        number, ip_id = packet
-        self._capture(self._at_receiver, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
-        self._held.add(number)
+        number, ip_id, sent_s = packet
+        seq = 1 + number * MSS
+        self._capture(self._at_receiver, self._now_s, SENDER, seq, 1, ACK, MSS, ip_id=ip_id, sent_s=sent_s)
+        if number == self._edge:
+            # what moves the left edge is echoed (RFC 7323, 4.3)
+            self._echoes[RECEIVER] = 1000 + int(sent_s * 1000)
+        if number >= self._edge:
+            self._held.add(number)
         while self._edge in self._held:
             self._held.discard(self._edge)
             self._edge += 1
         numbered = 0 if self.first_answer is None else next(self._answer_ids)
-        answered_s, answer = self._now_s + 2e-5, (self._edge, self._blocks(number), numbered)
+        answered_s = self._now_s + 2e-5
+        answer = self._edge, self._blocks(number), numbered, answered_s
         self._acknowledge(self._at_receiver, answered_s, *answer)
         self._later(answered_s + self.way_s, self._answer, answer)
 
@@ -139,12 +157,13 @@ class QueuePath:
         edges = [1 + edge * MSS for block in blocks[:3] for edge in block]
         return b"\x01\x01" + struct.pack(f">BB{len(edges)}I", 5, 2 + 4 * len(edges), *edges)
 
-    def _acknowledge(self, packets, at_s, edge, blocks, ip_id):
-        self._capture(packets, at_s, RECEIVER, 1, 1 + edge * MSS, ACK, options=blocks, ip_id=ip_id)
+    def _acknowledge(self, packets, at_s, edge, blocks, ip_id, sent_s):
+        self._capture(packets, at_s, RECEIVER, 1, 1 + edge * MSS, ACK, options=blocks, ip_id=ip_id, sent_s=sent_s)
 
     def _answer(self, answer):
         edge = answer[0]
         self._acknowledge(self._at_sender, self._now_s, *answer)
+        self._echoes[SENDER] = 1000 + int(answer[3] * 1000)
         if edge > self._una:
             self._advance(edge)
         elif edge == self._una and self._next > edge:
@@ -154,6 +173,7 @@ class QueuePath:
                 self.threshold = max(outstanding / 2, 2.0)
                 self._window = self.threshold + 3
                 self._recover = self._next - 1
+                self.recoveries += 1
                 self._transmit(edge)
             elif self._duplicates > 3:
                 self._window += 1
@@ -179,5 +199,6 @@ class QueuePath:
             self.threshold = max((self._next - una) / 2, 2.0)
             self._window, self._duplicates, self._recover = 1.0, 0, self._next - 1
             self._moved_s = self._now_s
+            self.timeouts += 1
             self._transmit(una)
             self._later(self._now_s + TIMER_S, self._expire, una)

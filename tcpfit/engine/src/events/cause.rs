@@ -128,6 +128,24 @@ impl Sender {
         self.question(sent).is_some_and(|q| self.label(&q) == Reason::Unknown)
     }
 
+    /// Sent now, it would be a further hole, of which the sender could not know, or that it could not come to, before the answer
+    /// to what filled the first.
+    pub fn is_further_unasked(&mut self, sent: &Sent) -> bool {
+        let Some(q) = self.question(sent) else { return false };
+        match self.label(&q) {
+            // without SACK the next hole is known at that (RFC 6582, 3.2)
+            Reason::Recovery => !self.sack && self.unheard_head(&q).is_some(),
+            // the timer lets one segment go (RFC 5681, 3.1)
+            Reason::RtoRecovery => self.unheard_head(&q) == Some(Reason::Rto),
+            _ => false,
+        }
+    }
+
+    /// What made the sender send it was no ACK and no timer: it knew then that these data had arrived.
+    pub fn knows_arrived(&self, sent: &Sent) -> bool {
+        sent.right <= self.una && self.timer_unheard(sent).is_none()
+    }
+
     /// Sent now, it would be a further hole of the recovery under way.
     pub fn is_further_hole(&mut self, sent: &Sent) -> bool {
         self.question(sent).is_some_and(|q| self.label(&q) == Reason::Recovery)

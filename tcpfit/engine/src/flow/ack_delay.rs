@@ -328,6 +328,11 @@ impl AckDelay {
         Some(Shown { by, asked: false })
     }
 
+    /// A tick of the sender's timestamps, if it is known and fine enough for round trips.
+    pub fn tick_ns(&self) -> Option<i64> {
+        self.clock.fine_tick_ns()
+    }
+
     /// Learns the sender's clock, and what it says of how the answer came.
     pub fn learn(&mut self, answer: &Answer) -> Passage {
         let Some(stamped) = answer.stamped() else {

@@ -84,6 +84,8 @@ struct Uncommon {
     guessed: u64,
     /// Frame of the last resend of data that had passed before.
     repeated: u64,
+    /// Highest byte sent then.
+    repeated_nxt: u64,
     counts: Counts,
 }
 

@@ -168,6 +168,9 @@ impl Flow {
         self.last_ns = segment.time_ns;
         let marked = segment.ecn == marks::CE || segment.has(flags::CWR);
         let before = if marked { self.arrivals.counted() } else { (0, 0) };
+        if left < self.sender.nxt {
+            self.sender.stamp_tick_ns = self.acks.tick_ns().unwrap_or(0) as u32;
+        }
         self.arrivals.on_data(left, segment, &mut self.sender, sink);
         self.take_acknowledged(left, passing.right, segment.time_ns, sink);
         if marked {

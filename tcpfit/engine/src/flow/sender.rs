@@ -117,6 +117,8 @@ pub struct Sender {
     window_field: u16,
     /// Other options leave room for a SACK block or two in an ACK: the blocks do not tell of all that has arrived.
     pub few_blocks: bool,
+    /// Away from the sender: a tick of its timestamps; 0 while none is known, or none fine enough for round trips.
+    pub stamp_tick_ns: u32,
     /// Away from the sender, without timestamps.
     pub drift: Rare<Drift>,
 }
@@ -201,6 +203,7 @@ impl Sender {
             way_unknown: false,
             timestamps: false,
             few_blocks: false,
+            stamp_tick_ns: 0,
             one_way: false,
             least_resend_s: f64::INFINITY,
             board: Scoreboard::new(smss),

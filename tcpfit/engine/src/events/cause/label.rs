@@ -2,6 +2,7 @@
 
 use super::timer::{SHORTEST_TIMER_S, TIMER_SHARE};
 use super::{Question, DUPTHRESH};
+use crate::flow::scoreboard::Transmission;
 use crate::flow::sender::{Sender, LOOKED_AT};
 use crate::rows::{Phase, Reason, Vantage};
 
@@ -175,6 +176,13 @@ impl Sender {
     /// The last copy was sent too late to be answered yet.
     fn is_unheard(&self, q: &Question) -> bool {
         q.time_ns - q.last.time_ns < self.rtt.floor().ns()
+    }
+
+    /// Why the first segment outstanding was sent last, if it was too late to be answered yet.
+    pub(super) fn unheard_head(&self, q: &Question) -> Option<Reason> {
+        let last = self.board.units.front().map(|head| self.board.last(head));
+        let unheard = |last: &Transmission| q.time_ns - last.time_ns < self.rtt.floor().ns();
+        last.filter(unheard).map(|last| last.cause)
     }
 
     /// A timer runs at least as long.

@@ -31,15 +31,18 @@ impl AckDelay {
 
     /// A resend comes sooner than the handshake allows after the first ACK that can have asked for it, as one did before: that was
     /// slow. No timer has run out, which an ACK has started that came the same way. Without identifications it may be an original
-    /// that the path has held, which takes no time near a round trip but by chance.
+    /// that the path has held, which takes no time near a round trip but by chance; so one is enough that takes as long as the
+    /// handshake but for a little.
     pub(super) fn is_shorter(&mut self, answer: &Answer, took_ns: i64, since_edge_ns: i64) -> bool {
         let (from_ns, near) = if answer.newest {
             (self.least_ns / 2, NEAR)
         } else {
             (self.least_ns - self.least_ns / 8, SAME)
         };
+        let little = self.way_ns <= self.path_ns && (self.least_ns..self.way_ns).contains(&took_ns);
         let no_timer = since_edge_ns < took_ns + (SHORTEST_TIMER_S * 1e9) as i64;
-        answer.may_open && no_timer && took_ns >= from_ns && self.came_sooner_before(answer, took_ns, near)
+        let shown = answer.may_open && no_timer && took_ns >= from_ns;
+        shown && (little || self.came_sooner_before(answer, took_ns, near))
     }
 
     /// `answer` came sooner than the handshake allows after an ACK that it shows to have come, as one did a round trip ago or more;

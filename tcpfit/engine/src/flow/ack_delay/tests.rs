@@ -145,6 +145,14 @@ fn without_identifications_only_what_comes_after_nearly_the_same_way_does() {
     assert_eq!(60, way_after(&[53 * MS, 53 * MS], older, 4));
 }
 
+#[test]
+fn without_identifications_one_that_takes_as_long_as_the_handshake_but_for_a_little_is_enough() {
+    let shown = |took_ns: i64| way_after(&[took_ns], |answer| answer.newest = false, 4);
+    assert_eq!((59, 60), (shown(59 * MS), shown(58 * MS)));
+    let of_a_recovery = |answer: &mut Answer| (answer.newest, answer.may_open) = (false, false);
+    assert_eq!(60, way_after(&[59 * MS], of_a_recovery, 4));
+}
+
 /// ACKs that came by data beyond the window, and the ways, in ms, that are known then. In each round the first of two ACKs
 /// has no room for the data.
 fn rounds_beyond_the_window(took_ns: &[i64], apart_ns: i64, right: u64, window: Option<u32>) -> (usize, i64, i64) {

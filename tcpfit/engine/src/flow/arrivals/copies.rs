@@ -53,6 +53,17 @@ impl Arrivals {
         let Some(last) = sender.board.last_of(passing.left, passing.right) else {
             return false;
         };
+        // what has come of data that were missing may have been the resend, and this is the original
+        let was_missing = || {
+            sender
+                .board
+                .copies(passing.left)
+                .next()
+                .is_some_and(|first| !first.seen())
+        };
+        if !at_sender && !known && self.counts().network_copies == 0 && was_missing() {
+            return false;
+        }
         let same = (last.tsval, last.ip_id) == (passing.tsval.unwrap_or(0), passing.ip_id.unwrap_or(0));
         // a resend has the time at which it is sent
         let stale = passing

@@ -39,6 +39,8 @@ pub struct Missing {
     pub hole_ns: i64,
     pub frame: u64,
     pub arrivals: u64,
+    /// TSval of that frame, which was sent after it.
+    pub shown_tsval: Option<u32>,
 }
 
 /// A silence before a segment.
@@ -324,6 +326,7 @@ impl Arrivals {
             hole_ns,
             frame: passing.frame,
             arrivals: self.arrived(),
+            shown_tsval: passing.tsval,
         };
         let uncommon = self.uncommon();
         uncommon.guessed += 1;

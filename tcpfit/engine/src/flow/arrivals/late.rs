@@ -72,31 +72,29 @@ impl Arrivals {
             return;
         }
         let count = segments(passing.right - passing.left, sender.smss);
-        let hole_ns = sender.hole_ns(passing.left);
-        let guessed = |m: &Missing| m.left == passing.left || hole_ns == Some(m.hole_ns);
-        let mut missing = self.uncommon.iter().flat_map(|uncommon| &uncommon.missing).enumerate();
-        let found = missing.find(|(_, m)| m.index.is_none() && guessed(m));
         let mut doubtful = false;
-        if let (Some((n, &missing)), Place::Unknown | Place::Late { .. }) = (found, place) {
+        let guessed = matches!(place, Place::Unknown | Place::Late { .. });
+        if let Some((n, missing)) = guessed.then(|| self.original_of(&passing, sender)).flatten() {
             let late = match place {
                 // the hole was older than the counter's credit
                 Place::Late { .. } => Some((Reason::IpId, 0.95)),
-                _ => match self.came_late(&missing, &passing, sender) {
-                    Verdict::Late(reason, confidence) => Some((reason, confidence)),
-                    Verdict::Again => None,
-                    Verdict::Unclear => {
-                        doubtful = true;
-                        let known = sender.rtt.min_s.is_finite();
-                        (known && sender.nothing_asked_for(&Self::sent(&passing))).then_some((Reason::Unasked, 0.6))
-                    }
-                },
+                _ => {
+                    let proven = self.came_late(&missing, &passing, sender);
+                    doubtful = proven.is_none();
+                    proven.or_else(|| self.unasked(&Self::sent(&passing), sender))
+                }
             };
             if let Some((reason, confidence)) = late {
                 self.late(&missing, &passing, count, reason, confidence, sender, sink);
                 let filled = sender.fill(&missing, Self::sent(&passing));
                 let right_place = missing.left == passing.left;
-                if !filled || !sender.hole_is_open(passing.left, missing.hole_ns) {
+                if !filled || right_place {
                     self.uncommon().missing.remove(n);
+                } else if !sender.hole_is_open(passing.left, missing.hole_ns) {
+                    // of a hole that was cut otherwise, what has not been sent again
+                    let has_come = |m: &Missing| sender.board.copies(m.left).next().is_some_and(|first| first.seen());
+                    let of_it = |m: &Missing| m.index.is_none() && m.hole_ns == missing.hole_ns;
+                    self.uncommon().missing.retain(|m| !of_it(m) || !has_come(m));
                 }
                 if filled || right_place && sender.arrived(missing.order, missing.left, passing.frame) {
                     return;
@@ -112,12 +110,17 @@ impl Arrivals {
         };
         let seen_before = sender.seen_before(passing.left, split);
         if seen_before {
-            self.uncommon().repeated = passing.frame;
+            let uncommon = self.uncommon();
+            (uncommon.repeated, uncommon.repeated_nxt) = (passing.frame, sender.nxt);
         }
         if place == Place::Unknown && !seen_before && !sender.one_way {
             Self::lost_before(&again, sender, sink);
         }
         sender.send_again(&again, sink);
+        self.newest_tsval = match (passing.tsval, self.newest_tsval) {
+            (Some(now), Some(newest)) if before(now, newest) => Some(newest),
+            (now, newest) => now.or(newest),
+        };
         if seen_before || sender.vantage == Vantage::Sender {
             self.uncommon().counts.resent_segments += u64::from(segments(split - passing.left, sender.smss));
             self.uncommon().counts.resent_bytes += split - passing.left;
@@ -125,6 +128,19 @@ impl Arrivals {
         if passing.right > split {
             self.send_new(&Passing { left: split, ..passing }, sender, sink);
         }
+    }
+
+    /// What is missing without a number and may be this: the first transmission of these data, or else one of the same hole.
+    fn original_of(&self, passing: &Passing, sender: &Sender) -> Option<(usize, Missing)> {
+        let missing = self.uncommon.as_ref().filter(|uncommon| !uncommon.missing.is_empty())?;
+        let missing = missing.missing.iter().enumerate();
+        let mut possible = missing.filter(|(_, m)| m.index.is_none() && !passing.was_sent_since(m));
+        let same = possible.clone().find(|(_, m)| m.left == passing.left);
+        let of_hole = || {
+            let hole_ns = sender.hole_ns(passing.left)?;
+            possible.find(|(_, m)| m.hole_ns == hole_ns)
+        };
+        same.or_else(of_hole).map(|(n, m)| (n, *m))
     }
 
     /// Data that seemed to have been sent with a number that was skipped, though nothing above them has passed, pass sooner than
@@ -148,33 +164,54 @@ impl Arrivals {
         }
     }
 
-    /// Without identification: was the segment that fills a hole sent before the data above it?
-    fn came_late(&self, missing: &Missing, passing: &Passing, sender: &Sender) -> Verdict {
-        if let (Some(now), Some(newest)) = (passing.tsval, self.newest_tsval) {
-            if before(now, newest) {
-                return Verdict::Late(Reason::Tsval, 0.95);
-            }
-            if before(newest, now) {
-                return Verdict::Again;
-            }
+    /// Without identification: what proves that the segment that fills a hole was sent before the data above it.
+    fn came_late(&self, missing: &Missing, passing: &Passing, sender: &Sender) -> Option<(Reason, f64)> {
+        let age_ns = passing.time_ns - missing.time_ns;
+        let stamps = passing.tsval.zip(self.newest_tsval);
+        let older = stamps.is_some_and(|(now, newest)| before(now, newest));
+        // a tick that is long over
+        let tick_ns = i64::from(sender.stamp_tick_ns);
+        let past = passing.tsval == missing.shown_tsval && tick_ns > 0 && age_ns > 2 * tick_ns;
+        if older || past {
+            return Some((Reason::Tsval, 0.95));
         }
-        let age_s = (passing.time_ns - missing.time_ns) as f64 / 1e9;
         let rtt_s = if sender.rtt.min_s.is_finite() {
             sender.rtt.min_s
         } else {
             sender.rtt.srtt_s
         };
-        if age_s < 0.9 * rtt_s {
-            Verdict::Late(Reason::Timing, 0.8)
-        } else {
-            Verdict::Unclear
+        if (age_ns as f64 / 1e9) < 0.9 * rtt_s {
+            return Some((Reason::Timing, 0.8));
         }
+        // no sender sends it again twice in a round trip
+        let last = sender.board.last_of(passing.left, passing.right);
+        let soon = last.is_some_and(|last| passing.time_ns - last.time_ns < sender.rtt.floor().ns());
+        soon.then_some((Reason::Timing, 0.8))
+    }
+
+    /// Without identification: nothing would have made the sender send it again. Its resend may have filled the hole, and the
+    /// sender know it.
+    fn unasked(&self, sent: &Sent, sender: &mut Sender) -> Option<(Reason, f64)> {
+        if !sender.rtt.min_s.is_finite() {
+            return None;
+        }
+        if sender.knows_arrived(sent) {
+            return Some((Reason::Unasked, 0.8));
+        }
+        // one that goes back sends hole after hole, and nothing new
+        let goes_back = self
+            .uncommon
+            .as_ref()
+            .is_some_and(|uncommon| uncommon.repeated_nxt == sender.nxt);
+        let unasked = sender.nothing_asked_for(sent) || !goes_back && sender.is_further_unasked(sent);
+        unasked.then_some((Reason::Unasked, 0.6))
     }
 }
 
-/// Whether a segment that fills a hole came late or was sent again.
-enum Verdict {
-    Late(Reason, f64),
-    Again,
-    Unclear,
+impl Passing {
+    /// Its timestamp is newer than that of what showed that `missing` is missing: it is not that transmission.
+    fn was_sent_since(&self, missing: &Missing) -> bool {
+        let stamps = missing.shown_tsval.zip(self.tsval);
+        stamps.is_some_and(|(shown, now)| before(shown, now))
+    }
 }

@@ -1,0 +1,65 @@
+"""Segments that the path held while the sender sent them again, at a receiver of whose packets no number tells the order."""
+
+from __future__ import annotations
+
+import pytest
+from queue_path import QueuePath
+
+from tcpfit.analysis import analyze
+
+ROUND_TRIPS, TIMER = 0.25, 1.3
+"""How long the path holds them: for round trips, or longer than the timer."""
+
+
+def held(first: int, many: int, seconds: float) -> dict[int, float]:
+    return dict.fromkeys(range(first, first + many), seconds)
+
+
+def path(**changes) -> QueuePath:
+    return QueuePath(**{"rate": 2000.0, "window": 40} | changes, way_s=0.03, numbered=False, seconds=12.0)
+
+
+def counted(flow: QueuePath, folder) -> dict:
+    flow.run(folder)
+    row = analyze(folder / "receiver.pcap").flows.row(0, named=True)
+    columns = ("lost_segments", "reordered_segments", "reorder_events", "fast_recoveries", "timeouts")
+    return {column: row[column] for column in columns}
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+@pytest.mark.parametrize("many", [1, 3, 10])
+def test_originals_that_come_after_what_duplicate_acks_asked_for_were_not_lost(tmp_path, many, stamped):
+    flow = path(stamped=stamped, held=held(1000, many, ROUND_TRIPS) | held(4000, many, ROUND_TRIPS))
+    found = counted(flow, tmp_path)
+    assert (flow.recoveries, flow.timeouts) == (2, 0)
+    expected = {"lost_segments": 0, "reordered_segments": 2 * many, "reorder_events": 2}
+    assert expected | {"fast_recoveries": 2, "timeouts": 0} == found
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+@pytest.mark.parametrize("many", [1, 2])
+def test_originals_that_come_after_the_timers_resends_were_not_lost(tmp_path, many, stamped):
+    flow = path(stamped=stamped, buffer=3, held=held(200, many, TIMER) | held(260, many, TIMER))
+    found = counted(flow, tmp_path)
+    assert (flow.recoveries, flow.timeouts) == (0, 2)
+    expected = {"lost_segments": 0, "reordered_segments": 2 * many, "reorder_events": 2}
+    assert expected | {"fast_recoveries": 0, "timeouts": 2} == found
+
+
+@pytest.mark.parametrize("many", [2, 5])
+def test_a_sender_without_sack_sends_no_hole_after_the_other_at_once(tmp_path, many):
+    """They come together when the resend of the first is due, and it comes right behind them."""
+    flow = path(held=held(1000, many, 0.06))
+    found = counted(flow, tmp_path)
+    assert (flow.recoveries, flow.timeouts) == (1, 0)
+    assert (0, many) == (found["lost_segments"], found["reordered_segments"])
+
+
+@pytest.mark.parametrize("stamped", [True, False])
+@pytest.mark.parametrize("many", [1, 3])
+def test_what_comes_once_and_a_round_trip_late_was_lost(tmp_path, many, stamped):
+    numbers = {1000 + n for n in range(many)} | {4000 + n for n in range(many)}
+    flow = path(stamped=stamped, lost=frozenset(numbers))
+    found = counted(flow, tmp_path)
+    expected = {"lost_segments": 2 * many, "reordered_segments": 0, "reorder_events": 0}
+    assert expected | {"fast_recoveries": flow.recoveries, "timeouts": flow.timeouts} == found
