@@ -23,7 +23,7 @@ TIMER_S = 1.0
 
 @dataclass
 class QueuePath:
-    """`run` writes sender.pcap and receiver.pcap; windows and the queue are in segments."""
+    """`run` writes sender.pcap, middle.pcap and receiver.pcap; windows and the queue are in segments."""
 
     rate: float
     """Segments a second."""
@@ -52,10 +52,13 @@ class QueuePath:
     """The sender's packets have identifications."""
     slow_s: float = 0.0
     """How much longer the handshake took than the path, as the receiver saw it."""
+    middle_s: float = 0.005
+    """From the sender to the capture point on the way, before the queue and what loses and holds."""
     seconds: float = 20.0
 
     def run(self, folder: Path) -> None:
         self._at_sender: list[Packet] = []
+        self._at_middle: list[Packet] = []
         self._at_receiver: list[Packet] = []
         self._events: list[tuple] = []
         self._order, self._ids = count(), count(1)
@@ -84,7 +87,11 @@ class QueuePath:
         while self._events and self._now_s < self.seconds:
             self._now_s, _, take, number = heapq.heappop(self._events)
             take(number)
-        for name, packets in (("sender", self._at_sender), ("receiver", self._at_receiver)):
+        for name, packets in (
+            ("sender", self._at_sender),
+            ("middle", self._at_middle),
+            ("receiver", self._at_receiver),
+        ):
             packets.sort(key=lambda packet: packet.time_ns)
             (folder / f"{name}.pcap").write_bytes(captures.pcap(packets))
 
@@ -97,6 +104,9 @@ class QueuePath:
         datagram = captures.tcp(*ends, seq, ack, flags, payload, options, field, ip_id=ip_id)
         frame = captures.link(datagram, captures.ETHERNET)
         packets.append(Packet(START_NS + round(at_s * 1e9), frame, len(frame)))
+        if packets is self._at_sender:
+            at_s += self.middle_s if src == SENDER else -self.middle_s
+            self._at_middle.append(Packet(START_NS + round(at_s * 1e9), frame, len(frame)))
 
     def _later(self, at_s, take, number):
         heapq.heappush(self._events, (at_s, next(self._order), take, number))

@@ -1,4 +1,4 @@
-"""Segments that the path held while the sender sent them again, at a receiver of whose packets no number tells the order."""
+"""Segments that the path held: at a receiver that no number tells the order of sending, and before they were held."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def path(**changes) -> QueuePath:
     return QueuePath(**{"rate": 2000.0, "window": 40} | changes, way_s=0.03, numbered=False, seconds=12.0)
 
 
-def counted(flow: QueuePath, folder) -> dict:
+def counted(flow: QueuePath, folder, place: str = "receiver") -> dict:
     flow.run(folder)
-    row = analyze(folder / "receiver.pcap").flows.row(0, named=True)
+    row = analyze(folder / f"{place}.pcap").flows.row(0, named=True)
     columns = ("lost_segments", "reordered_segments", "reorder_events", "fast_recoveries", "timeouts")
     return {column: row[column] for column in columns}
 
@@ -63,3 +63,13 @@ def test_what_comes_once_and_a_round_trip_late_was_lost(tmp_path, many, stamped)
     found = counted(flow, tmp_path)
     expected = {"lost_segments": 2 * many, "reordered_segments": 0, "reorder_events": 0}
     assert expected | {"fast_recoveries": flow.recoveries, "timeouts": flow.timeouts} == found
+
+
+@pytest.mark.parametrize("sack", [True, False])
+@pytest.mark.parametrize("seconds", [0.0012, ROUND_TRIPS])
+def test_acks_tell_of_what_was_overtaken_behind_the_capture_point(tmp_path, seconds, sack):
+    flow = path(sack=sack, held=held(1000, 1, seconds) | held(4000, 1, seconds))
+    found = {place: counted(flow, tmp_path, place) for place in ("sender", "middle")}
+    expected = {"lost_segments": 0, "reordered_segments": 2, "reorder_events": 2}
+    assert expected | {"fast_recoveries": flow.recoveries, "timeouts": 0} == found["middle"]
+    assert found["sender"] == found["middle"]

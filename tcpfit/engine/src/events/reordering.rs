@@ -209,11 +209,16 @@ impl Reordering {
     }
 }
 
+/// ACKs tell of segments that were overtaken behind the capture point.
+pub fn tells_by_acks(vantage: Vantage) -> bool {
+    matches!(vantage, Vantage::Sender | Vantage::Middle)
+}
+
 impl Sender {
     /// A unit was delivered by this ACK while later data were known to have come: up to `heard` by SACK, otherwise by
     /// duplicate ACKs.
     pub fn on_overtaken(&mut self, unit: &Unit, ack: &Ack, heard: u64) {
-        if self.vantage != Vantage::Sender || !unit.first_seen() || ack.ack < self.una {
+        if !tells_by_acks(self.vantage) || !unit.first_seen() || ack.ack < self.una || self.came_overtaken(unit) {
             return;
         }
         let again = self.board.resends(unit).first().map(|resend| resend.cause);
@@ -261,6 +266,17 @@ impl Sender {
             None => self.reordering.wait(seen),
             Some(_) => self.reordering.suspects.push(seen),
         }
+    }
+
+    /// On the path: the unit had been overtaken when it came to the capture point.
+    fn came_overtaken(&mut self, unit: &Unit) -> bool {
+        if self.vantage == Vantage::Sender {
+            return false;
+        }
+        let first = self.board.at_or_after(unit.right());
+        let many = self.board.searchable(self.board.units.len().saturating_sub(first));
+        let mut above = self.board.units.range(first..first + many);
+        above.any(|later| later.first_seen() && later.frame < unit.frame)
     }
 
     /// Segments above the unit that earlier ACKs had SACKed, and since when.

@@ -5,6 +5,7 @@ use super::pieces::Needless;
 use super::waiting::Waiting;
 use super::{Context, Fates, Original};
 use crate::events::loss_event::Loss;
+use crate::events::reordering::tells_by_acks;
 use crate::flow::scoreboard::{segments, History, Transmission, KEPT};
 use crate::rows::{Reason, Sink, Vantage};
 
@@ -179,7 +180,7 @@ impl Fates {
         self.doubtful += if verdict.doubtful { u64::from(count) } else { 0 };
         self.count_lost(&verdict, context);
         let original_arrived = self.count_needless(&verdict, context, sink);
-        if context.vantage == Vantage::Sender && unit.is_resent() {
+        if tells_by_acks(context.vantage) && unit.is_resent() {
             self.originals.push(Original {
                 order: unit.first().order,
                 left: unit.left,
