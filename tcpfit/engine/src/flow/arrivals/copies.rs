@@ -46,6 +46,10 @@ impl Arrivals {
             // a timer may send again what had gone out just before it
             (true, false) => COPY_NS.min(sender.round_trips_ns(SOONEST_RESEND)),
             (true, true) => COPY_NS.max(sender.round_trips_ns(SOONEST_RESEND)),
+            // a resend would have a newer stamp
+            (false, _) if passing.tsval.is_some() && sender.stamp_tick_ns > 0 => {
+                COPY_NS.max(sender.round_trips_ns(SOONEST_RESEND))
+            }
             (false, true) => COPY_NS,
             // a resend can come behind its original that came late, but hardly as soon as a busy mirror port's copy
             (false, false) => COPY_NS.min(sender.round_trips_ns(0.1)),
