@@ -34,6 +34,8 @@ class QueuePath:
     """The receiver's."""
     buffer: int = 10**6
     """The sender's: no more is outstanding."""
+    timer_s: float = TIMER_S
+    """The sender's, which does not double."""
     threshold: float = 1e6
     """Where slow start ends."""
     sack: bool = False
@@ -41,7 +43,7 @@ class QueuePath:
     lost: frozenset[int] = frozenset()
     """Numbers of the segments that are lost behind the queue."""
     held: dict[int, float] = field(default_factory=dict)
-    """Numbers of the segments that the path holds when they are sent first, behind the queue, and for how many seconds."""
+    """Numbers of the segments that the path holds behind the queue when they are sent first, for so many seconds."""
     stamped: bool = False
     """Both hosts send timestamps, of a millisecond."""
     others: int = 0
@@ -71,7 +73,8 @@ class QueuePath:
         self._moved_s = 0.0
         self._echoes = {SENDER: 0, RECEIVER: 0}
         self.recoveries = self.timeouts = 0
-        options = struct.pack(">BBHBBBB", 2, 4, MSS + STAMPED * self.stamped, 1, 3, 3, 4) + (b"\x04\x02\x01\x01" if self.sack else b"")
+        options = struct.pack(">BBHBBBB", 2, 4, MSS + STAMPED * self.stamped, 1, 3, 3, 4)
+        options += b"\x04\x02\x01\x01" if self.sack else b""
         way = self.way_s
         opened_s = way - self.slow_s
         for at, times, packet in (
@@ -117,7 +120,7 @@ class QueuePath:
         while self._next < self._una + limit:
             self._transmit(self._next)
             self._next += 1
-        self._later(self._now_s + TIMER_S, self._expire, self._una)
+        self._later(self._now_s + self.timer_s, self._expire, self._una)
 
     def _transmit(self, number):
         ip_id = next(self._ids)
@@ -205,10 +208,10 @@ class QueuePath:
         self._duplicates = 0
 
     def _expire(self, una):
-        if self._una == una and self._next > una and self._now_s - self._moved_s >= TIMER_S - 1e-9:
+        if self._una == una and self._next > una and self._now_s - self._moved_s >= self.timer_s - 1e-9:
             self.threshold = max((self._next - una) / 2, 2.0)
             self._window, self._duplicates, self._recover = 1.0, 0, self._next - 1
             self._moved_s = self._now_s
             self.timeouts += 1
             self._transmit(una)
-            self._later(self._now_s + TIMER_S, self._expire, una)
+            self._later(self._now_s + self.timer_s, self._expire, una)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 from queue_path import QueuePath
 
@@ -53,6 +55,15 @@ def test_a_sender_without_sack_sends_no_hole_after_the_other_at_once(tmp_path, m
     found = counted(flow, tmp_path)
     assert (flow.recoveries, flow.timeouts) == (1, 0)
     assert (0, many) == (found["lost_segments"], found["reordered_segments"])
+
+
+def test_a_queue_brings_what_a_short_timer_sent_again_near_to_the_resend_before(tmp_path):
+    drawn = random.Random(2)
+    lost = frozenset(number for number in range(5000) if drawn.random() < 0.02)
+    flow = path(rate=300.0, window=400, queue=60, timer_s=0.2, lost=lost)
+    found = counted(flow, tmp_path)
+    assert flow.timeouts > 0
+    assert (0, 0) == (found["reordered_segments"], found["reorder_events"])
 
 
 @pytest.mark.parametrize("stamped", [True, False])

@@ -132,18 +132,27 @@ impl Sender {
     /// to what filled the first.
     pub fn is_further_unasked(&mut self, sent: &Sent) -> bool {
         let Some(q) = self.question(sent) else { return false };
-        match self.label(&q) {
+        let first = match self.label(&q) {
             // without SACK the next hole is known at that (RFC 6582, 3.2)
-            Reason::Recovery => !self.sack && self.unheard_head(&q).is_some(),
+            Reason::Recovery if !self.sack => [Reason::FastDupthresh, Reason::EarlyRetransmit],
             // the timer lets one segment go (RFC 5681, 3.1)
-            Reason::RtoRecovery => self.unheard_head(&q) == Some(Reason::Rto),
-            _ => false,
-        }
+            Reason::RtoRecovery => [Reason::Rto; 2],
+            _ => return false,
+        };
+        self.unheard_head(&q).is_some_and(|reason| first.contains(&reason))
     }
 
-    /// What made the sender send it was no ACK and no timer: it knew then that these data had arrived.
+    /// Without timestamps: what made the sender send it was no ACK and no timer. It knew that these data had arrived, even if what
+    /// passes now has come through the longest queue.
     pub fn knows_arrived(&self, sent: &Sent) -> bool {
-        sent.right <= self.una && self.timer_unheard(sent).is_none()
+        if sent.right > self.una || self.timestamps || self.timer_unheard(sent).is_some() {
+            return false;
+        }
+        let queue_ns = self.drift.longest_queue_ns(sent.time_ns);
+        let told_ns = self.fates.get().and_then(|fates| fates.delivered_ns(sent.left));
+        queue_ns
+            .zip(told_ns)
+            .is_some_and(|(queue_ns, told_ns)| told_ns + queue_ns <= sent.time_ns)
     }
 
     /// Sent now, it would be a further hole of the recovery under way.

@@ -131,6 +131,13 @@ impl Fates {
         })
     }
 
+    /// When the sender knew that data had arrived of which a unit that waits holds the byte `at`.
+    pub fn delivered_ns(&self, at: u64) -> Option<i64> {
+        let holds = |w: &&Waiting| w.unit.left <= at && at < w.unit.right;
+        let waiting = self.waiting.newest_first().find(holds);
+        waiting.filter(|w| w.delivered).map(|w| w.delivered_ns)
+    }
+
     /// Nothing waits for evidence.
     pub fn is_settled(&self) -> bool {
         self.waiting.is_empty() && self.ledger.is_empty()

@@ -9,7 +9,7 @@
 use crate::flow::ip_id::{IpId, Place};
 use crate::flow::scoreboard::segments;
 use crate::flow::sender::{Sender, Sent};
-use crate::rows::Sink;
+use crate::rows::{Reason, Sink};
 use crate::segment::Segment;
 use std::collections::VecDeque;
 
@@ -86,7 +86,19 @@ struct Uncommon {
     repeated: u64,
     /// Highest byte sent then.
     repeated_nxt: u64,
+    /// Without identification: what came late last, as was proven.
+    late: Option<Proven>,
     counts: Counts,
+}
+
+/// A segment that was held on its way, and what proves it.
+#[derive(Clone, Copy, Debug)]
+struct Proven {
+    right: u64,
+    time_ns: i64,
+    hole_ns: i64,
+    reason: Reason,
+    confidence: f64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]

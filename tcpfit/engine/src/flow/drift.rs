@@ -136,6 +136,8 @@ pub struct Drift {
     peak: f64,
     /// When the first packet came after the link was idle.
     busy_since_ns: i64,
+    /// The first and the last packet of the time before that in which it was busy.
+    busy_before_ns: (i64, i64),
     /// By how much the smoothed round trip was too low after the last point, since the flow had been busy so long.
     lag_s: f64,
     lag_since_s: f64,
@@ -164,6 +166,7 @@ impl Blank for Drift {
         rate: 0.0,
         peak: 0.0,
         busy_since_ns: i64::MIN / 2,
+        busy_before_ns: (0, 0),
         lag_s: 0.0,
         lag_since_s: 0.0,
         lag_integral: 0.0,
@@ -254,6 +257,7 @@ impl Drift {
             idle_ns = idle_ns.max((IDLE_SEGMENTS / self.rate * 1e9) as i64);
         }
         if before_ns == 0 || time_ns - before_ns > idle_ns {
+            self.busy_before_ns = (self.busy_since_ns, before_ns);
             self.busy_since_ns = time_ns;
         }
         let busy_ns = time_ns - self.busy_since_ns;
@@ -272,6 +276,17 @@ impl Drift {
             self.peak = self.peak.max(self.rate);
         }
         busy_ns
+    }
+
+    /// How long the queue was at most that a packet had come through which passed then, if that was not long ago: as long as the
+    /// link had been busy.
+    pub fn longest_queue_ns(&self, time_ns: i64) -> Option<i64> {
+        let (first_ns, last_ns) = self.busy_before_ns;
+        if time_ns >= self.busy_since_ns {
+            Some(time_ns - self.busy_since_ns)
+        } else {
+            (first_ns..=last_ns).contains(&time_ns).then(|| time_ns - first_ns)
+        }
     }
 
     /// The timer has run out: nothing tells the way, and the queue is empty when the window begins anew.

@@ -89,6 +89,17 @@ impl Sender {
         ran_s >= self.full_timer_s()
     }
 
+    /// So may one that the last transmission of the head did not start, unless that was an expiry of its own: it runs since the
+    /// left edge moved or, without SACK, since the first partial ACK (RFC 6582, 4: the impatient variant).
+    pub fn other_timer_may_have_run(&self, last: &Transmission, now_ns: i64) -> bool {
+        let (start_ns, least_s) = match (last.cause, self.episodes.partial_ns) {
+            (Reason::Rto, _) => (last.time_ns, self.full_timer_s()),
+            (_, partial_ns) if partial_ns > 0 && !self.sack => (partial_ns, SHORTEST_TIMER_S),
+            _ => (self.last_advance_ns, self.full_timer_s()),
+        };
+        (now_ns - start_ns) as f64 / 1e9 >= least_s
+    }
+
     pub(super) fn on_timeout(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
         let timer_s = self.ran_s(q);
         let whole = timer_s >= self.least_round_trip_s();

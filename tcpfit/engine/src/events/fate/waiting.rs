@@ -152,6 +152,10 @@ impl Queue {
         self.units.iter_mut()
     }
 
+    pub(super) fn newest_first(&self) -> impl Iterator<Item = &Waiting> {
+        self.units.iter().rev()
+    }
+
     /// Those that were delivered last, as many as one ACK is held against.
     pub(super) fn newest(&mut self) -> IterMut<'_, Waiting> {
         self.units.range_mut(self.units.len().saturating_sub(NEWEST)..)

@@ -1,12 +1,17 @@
 //! What arrives below the highest byte sent: sent again, or late, because the path delivered later segments before it.
 
-use super::{Arrivals, Missing, Passing};
+use super::{Arrivals, Missing, Passing, Proven};
 use crate::events::reordering::Late;
 use crate::flow::ip_id::Place;
-use crate::flow::scoreboard::segments;
+use crate::flow::scoreboard::{segments, Transmission};
 use crate::flow::sender::{Sender, Sent};
 use crate::flow::sequence::before;
 use crate::rows::{Reason, Sink, Vantage};
+
+/// What the path held together comes within this share of a round trip.
+const TOGETHER: f64 = 0.25;
+/// Confidence from which on a late segment says so of the next.
+const PROVEN: f64 = 0.8;
 
 impl Arrivals {
     /// Identification older than the newest one: the segment was overtaken on the path.
@@ -86,6 +91,13 @@ impl Arrivals {
             };
             if let Some((reason, confidence)) = late {
                 self.late(&missing, &passing, count, reason, confidence, sender, sink);
+                self.uncommon().late = (confidence >= PROVEN).then_some(Proven {
+                    right: passing.right,
+                    time_ns: passing.time_ns,
+                    hole_ns: missing.hole_ns,
+                    reason,
+                    confidence,
+                });
                 let filled = sender.fill(&missing, Self::sent(&passing));
                 let right_place = missing.left == passing.left;
                 if !filled || right_place {
@@ -183,10 +195,25 @@ impl Arrivals {
         if (age_ns as f64 / 1e9) < 0.9 * rtt_s {
             return Some((Reason::Timing, 0.8));
         }
-        // no sender sends it again twice in a round trip
+        // what was held is let go together
+        let together = |late: &Proven| {
+            let next = (late.right, late.hole_ns) == (passing.left, missing.hole_ns);
+            next && passing.time_ns - late.time_ns < sender.round_trips_ns(TOGETHER)
+        };
+        if let Some(before) = self.uncommon.as_ref()?.late.filter(together) {
+            return Some((before.reason, before.confidence));
+        }
+        // no sender sends it again twice in a round trip, but for a timer that ran meanwhile, and a queue has brought them no nearer
+        // to each other than it was long
+        let soon = |last: &Transmission| {
+            let queue_ns = sender.drift.longest_queue_ns(last.time_ns);
+            let since_ns = passing.time_ns - last.time_ns;
+            let twice = queue_ns.is_some_and(|queue_ns| since_ns + queue_ns < sender.rtt.floor().ns());
+            twice && !sender.other_timer_may_have_run(last, passing.time_ns)
+        };
         let last = sender.board.last_of(passing.left, passing.right);
-        let soon = last.is_some_and(|last| passing.time_ns - last.time_ns < sender.rtt.floor().ns());
-        soon.then_some((Reason::Timing, 0.8))
+        let last = last.filter(|_| passing.tsval.is_none());
+        last.filter(soon).map(|_| (Reason::Timing, 0.8))
     }
 
     /// Without identification: nothing would have made the sender send it again. Its resend may have filled the hole, and the

@@ -34,6 +34,12 @@ fn the_rate_is_that_of_the_link_and_the_link_is_busy_since_it_was_idle() {
     assert_eq!(drift.on_data(512_500_000, 1, WAY_NS, WAY_NS), 511_500_000);
     assert_eq!(drift.on_data(525_100_000, 1, WAY_NS, WAY_NS), 0);
     assert_eq!(drift.on_data(526_100_000, 1, WAY_NS, WAY_NS), 1_000_000);
+    let queue_ns = [526_000_000, 525_000_000, 512_500_000, 2_000_000, 0].map(|time_ns| drift.longest_queue_ns(time_ns));
+    // not known: while nothing passed, and before it was busy the last time
+    assert_eq!(
+        queue_ns,
+        [Some(900_000), None, Some(511_500_000), Some(1_000_000), None]
+    );
 }
 
 #[test]
