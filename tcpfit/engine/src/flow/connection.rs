@@ -426,6 +426,9 @@ impl Connection {
         if let Some(rtt_s) = far_s.or(position.round_trip_s()) {
             sender.rtt.seed(rtt_s);
         }
+        if vantage == Vantage::Sender && !position.doubtful {
+            sender.near_s = position.halves_s[end].unwrap_or(0.0) as f32;
+        }
         sender.marks.feedback = self.feedback();
         let mut arrivals = Arrivals::new(self.ends[end].counts);
         if self.ends[1 - end].direction.is_some() {
