@@ -422,12 +422,13 @@ impl Connection {
         sender.few_blocks = timestamps && self.is_subflow() == Some(true);
         sender.one_way = !self.ends[1 - end].seen;
         // the near half is what the sender's own host took to answer, and data do not wait for that
-        let far_s = position.halves_s[1 - end].filter(|_| vantage == Vantage::Sender && !position.doubtful);
+        let near = vantage == Vantage::Sender && !position.doubtful;
+        if let Some(near_s) = position.halves_s[end].filter(|_| near) {
+            sender.near_s = near_s;
+        }
+        let far_s = position.halves_s[1 - end].filter(|_| near);
         if let Some(rtt_s) = far_s.or(position.round_trip_s()) {
             sender.rtt.seed(rtt_s);
-        }
-        if vantage == Vantage::Sender && !position.doubtful {
-            sender.near_s = position.halves_s[end].unwrap_or(0.0) as f32;
         }
         sender.marks.feedback = self.feedback();
         let mut arrivals = Arrivals::new(self.ends[end].counts);

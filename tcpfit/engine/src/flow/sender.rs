@@ -120,7 +120,7 @@ pub struct Sender {
     /// Away from the sender: a tick of its timestamps; 0 while none is known, or none fine enough for round trips.
     pub stamp_tick_ns: u32,
     /// At the sender: what it took to answer in the handshake, with the way to it and back; it knows of no ACK sooner.
-    pub near_s: f32,
+    pub near_s: f64,
     /// Away from the sender, without timestamps.
     pub drift: Rare<Drift>,
 }

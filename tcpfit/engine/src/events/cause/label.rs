@@ -234,7 +234,7 @@ impl Sender {
             return Reason::Rto;
         }
         // duplicate ACKs that came behind the partial one have not reached the sender where the capture is a little away from it
-        let heard_s = q.since_ack_s.max(0.0).max(f64::from(self.near_s));
+        let heard_s = q.since_ack_s.max(0.0).max(self.near_s);
         let answered = q.since_advance_s <= heard_s + 1e-9;
         if self.duplicate_acks >= DUPTHRESH && !answered {
             // Reno leaves recovery at a partial ACK and needs three duplicate ACKs again
