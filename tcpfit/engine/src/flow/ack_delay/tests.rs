@@ -33,6 +33,16 @@ fn resend(time_ns: i64, silence_ns: i64) -> Answer {
     }
 }
 
+/// New data with timestamps.
+fn new_data(time_ns: i64, silence_ns: i64, tsecr: u32) -> Answer {
+    Answer {
+        tsval: Some(5),
+        tsecr: Some(tsecr),
+        left: 1000,
+        ..resend(time_ns, silence_ns)
+    }
+}
+
 /// The way that a resend of `left` shows, which came 12 ms after the third duplicate ACK of it, where `later` higher
 /// edges have had three duplicates since.
 fn way_ns(later: u64) -> i64 {
@@ -210,22 +220,7 @@ fn an_echo_shows_that_its_ack_has_come_however_slow_the_handshake_was() {
     for (n, tsval) in [(0, 1), (1, 1), (2, 2)] {
         acks.push(ack(1_000_000 * n, 100 + n as u64), Some(tsval));
     }
-    let answer = |time_ns: i64, tsecr: u32| Answer {
-        time_ns,
-        tsval: Some(5),
-        tsecr: Some(tsecr),
-        left: 1000,
-        nxt: 1000,
-        silence_ns: 0,
-        ended: false,
-        data: true,
-        newest: true,
-        older: false,
-        asked: false,
-        opens: false,
-        may_open: false,
-        busy_ns: i64::MAX,
-    };
+    let answer = |time_ns: i64, tsecr: u32| new_data(time_ns, 0, tsecr);
     // of two with one stamp the second may still be under way: its own way shows when the next stamp comes back
     let mut came = |time_ns: i64, tsecr: u32| {
         let answer = answer(time_ns, tsecr);
@@ -246,20 +241,8 @@ fn what_the_application_let_go_does_not_lengthen_the_way() {
         acks.set_way(WAY_NS as f64 / 1e9);
         acks.push(ack(0, 100), Some(1));
         let answer = Answer {
-            time_ns: WAY_NS + 2_000_000,
-            tsval: Some(5),
-            tsecr: Some(1),
-            left: 1000,
-            nxt: 1000,
-            silence_ns: WAY_NS + 1_000_000,
             ended,
-            data: true,
-            newest: true,
-            older: false,
-            asked: false,
-            opens: false,
-            may_open: false,
-            busy_ns: i64::MAX,
+            ..new_data(WAY_NS + 2_000_000, WAY_NS + 1_000_000, 1)
         };
         let came_ns = acks.next(&answer).map(|ack| ack.time_ns);
         (came_ns, acks.way_ns)

@@ -183,7 +183,8 @@ impl Arrivals {
         let older = stamps.is_some_and(|(now, newest)| before(now, newest));
         // a tick that is long over
         let tick_ns = i64::from(sender.stamp_tick_ns);
-        let past = passing.tsval == missing.shown_tsval && tick_ns > 0 && age_ns > 2 * tick_ns;
+        let stamped = passing.tsval.is_some() && tick_ns > 0;
+        let past = stamped && passing.tsval == missing.shown_tsval && age_ns > 2 * tick_ns;
         if older || past {
             return Some((Reason::Tsval, 0.95));
         }
