@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import gzip
 import ipaddress
 import struct
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 
 ETHERNET, NULL, RAW, LOOP, SLL, IPV4, IPV6, SLL2 = 1, 0, 101, 108, 113, 228, 229, 276
 START_NS = 1_700_000_000_000_000_000
 FIN, SYN, PSH, ACK = 1, 2, 8, 16
+SAMPLES = Path(__file__).parents[1] / "sample-traces"
 
 
 @dataclass(frozen=True)
@@ -197,3 +200,16 @@ def pcapng(
         head = struct.pack(f"{order}IIIII", 0, ticks >> 32, ticks & 0xFFFFFFFF, len(packet.data), packet.wire_len)
         out.append(block(6, head + packet.data + bytes(-len(packet.data) % 4)))
     return b"".join(out)
+
+
+def of_sample(name: str) -> list[Packet]:
+    """Packets of a sample in classic pcap, little endian."""
+    data = gzip.decompress((SAMPLES / f"{name}.pcap.gz").read_bytes())
+    unit = {0xA1B23C4D: 1, 0xA1B2C3D4: 1000}[struct.unpack("<I", data[:4])[0]]
+    at, found = 24, []
+    while at < len(data):
+        seconds, part, length, wire = struct.unpack("<IIII", data[at : at + 16])
+        at += 16
+        found.append(Packet(seconds * 1_000_000_000 + part * unit, data[at : at + length], wire))
+        at += length
+    return found

@@ -5,8 +5,6 @@ A whole capture with the same packets is what they are held against; a step must
 
 from __future__ import annotations
 
-import gzip
-import struct
 from pathlib import Path
 
 import captures
@@ -32,19 +30,6 @@ STEPPED = [
 ]
 
 
-def packets(name: str) -> list[captures.Packet]:
-    """Packets of a sample in classic pcap of nanoseconds."""
-    data = gzip.decompress((FOLDER / f"{name}.pcap.gz").read_bytes())
-    unit = {0xA1B23C4D: 1, 0xA1B2C3D4: 1000}[struct.unpack("<I", data[:4])[0]]
-    at, found = 24, []
-    while at < len(data):
-        seconds, part, length, wire = struct.unpack("<IIII", data[at : at + 16])
-        at += 16
-        found.append(captures.Packet(seconds * 1_000_000_000 + part * unit, data[at : at + length], wire))
-        at += length
-    return found
-
-
 def analysed(found: list[captures.Packet], folder: Path) -> tcpfit.Analysis:
     path = folder / "changed.pcap"
     path.write_bytes(captures.pcap(found))
@@ -59,7 +44,7 @@ def durations(analysis: tcpfit.Analysis) -> pl.DataFrame:
 
 @pytest.mark.parametrize(("name", "by_s"), STEPPED)
 def test_a_step_changes_no_duration(name, by_s, tmp_path):
-    whole = packets(name)
+    whole = captures.of_sample(name)
     middle = len(whole) // 2
     # a clock that is set between two packets: what the path or an application did meanwhile is not to be hidden
     while whole[middle].time_ns - whole[middle - 1].time_ns > 20_000_000:
@@ -84,7 +69,7 @@ def test_a_step_changes_no_duration(name, by_s, tmp_path):
 
 
 def test_no_duration_is_negative_where_packets_are_out_of_order(tmp_path):
-    whole = packets("sack-loss-sender")
+    whole = captures.of_sample("sack-loss-sender")
     swapped = list(whole)
     for n in range(100, len(whole) - 1, 50):
         swapped[n], swapped[n + 1] = swapped[n + 1], swapped[n]
@@ -100,7 +85,7 @@ def test_no_duration_is_negative_where_packets_are_out_of_order(tmp_path):
 
 @pytest.mark.parametrize("name", ["sack-loss-sender", "timeouts", "slow-reader", "short-web", "reordering-receiver"])
 def test_pauses_are_no_steps(name, tmp_path):
-    assert analysed(packets(name), tmp_path).warnings == []
+    assert analysed(captures.of_sample(name), tmp_path).warnings == []
 
 
 def test_directions_with_different_clocks_are_told(tmp_path):
@@ -109,7 +94,7 @@ def test_directions_with_different_clocks_are_told(tmp_path):
     address = bytes(int(part) for part in receiver.split("."))
     apart = [
         captures.Packet(packet.time_ns - 40_000_000 * (packet.data[26:30] == address), packet.data, packet.wire_len)
-        for packet in packets("sack-loss-receiver")
+        for packet in captures.of_sample("sack-loss-receiver")
     ]
     analysis = analysed(sorted(apart, key=lambda packet: packet.time_ns), tmp_path)
     told = [warning for warning in analysis.warnings if "before the data they acknowledge" in warning]
@@ -121,7 +106,7 @@ def test_directions_with_different_clocks_are_told(tmp_path):
 
 def test_acks_of_one_time_with_their_data_are_not_told_to_be_early_by_nothing(tmp_path):
     """At the receiver, whose ACKs are written before their data with the stamps that both had."""
-    whole = packets("sack-loss-receiver")
+    whole = captures.of_sample("sack-loss-receiver")
     swapped, n = [], 0
     while n < len(whole):
         data_then_ack = n + 1 < len(whole) and len(whole[n].data) < whole[n].wire_len == 1514 != whole[n + 1].wire_len

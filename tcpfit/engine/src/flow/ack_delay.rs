@@ -14,6 +14,7 @@ use crate::flow::rare::Blank;
 use crate::flow::sender::Ack;
 use crate::flow::sequence::before;
 use crate::flow::stamp_clock::StampClock;
+use crate::flow::vantage::HOST_S;
 use std::collections::VecDeque;
 
 mod slow_handshake;
@@ -35,6 +36,8 @@ const SAME: i64 = 256;
 const STALL_NS: i64 = 200_000_000;
 /// An ACK that no segment answers for this long beyond the way was lost.
 const LOST_ACK_NS: i64 = 1_000_000_000;
+/// One ACK may seem to have been answered too soon, where the capture lacks another of the same tick, or a timer ran out.
+const PROMPT: u8 = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
@@ -184,6 +187,8 @@ pub struct AckDelay {
     /// that. What was held comes within a round trip or two; then the path is a longer one.
     held_ns: i64,
     stalled_until_ns: i64,
+    /// ACKs in a row that were answered within `HOST_S`.
+    prompt: u8,
 }
 
 impl Blank for AckDelay {
@@ -217,6 +222,7 @@ impl AckDelay {
         longer_ns: 0,
         held_ns: 0,
         stalled_until_ns: 0,
+        prompt: 0,
     };
 
     /// The way as the handshake showed it; a clock that jumped shows none.
@@ -226,6 +232,17 @@ impl AckDelay {
             self.path_ns = self.way_ns;
             self.least_ns = (way_s * 0.98e9) as i64;
         }
+    }
+
+    /// The sender has answered the last ACKs as soon as a host at the capture point does.
+    pub fn is_prompt(&self) -> bool {
+        self.prompt >= PROMPT
+    }
+
+    /// An ACK, and what it let go or asked for, were so long apart.
+    fn count_prompt(&mut self, took_ns: i64) {
+        let prompt = took_ns < (HOST_S * 1e9) as i64;
+        self.prompt = if prompt { self.prompt.saturating_add(1) } else { 0 };
     }
 
     /// By how much the ways of two segments may differ: the way was told by an earlier one, and doubles in a round trip of slow
@@ -295,6 +312,10 @@ impl AckDelay {
         let partial_ns = answer.time_ns - edge.first_ns;
         let third_ns = edge.third_ns.map(|third_ns| answer.time_ns - third_ns);
         let asked_ns = edge.asked_ns.map(|asked_ns| answer.time_ns - asked_ns);
+        // the third is not before the first that may have asked for it
+        if let Some(took_ns) = third_ns.or(asked_ns).filter(|_| answer.opens) {
+            self.count_prompt(took_ns);
+        }
         if let Some(took_ns) = asked_ns.filter(|&took_ns| self.is_shorter(answer, took_ns, partial_ns)) {
             self.shorten(took_ns);
             return Some(Shown { by, asked: true });
@@ -393,6 +414,7 @@ impl AckDelay {
         let answers = echo && front.ack.ack < answer.nxt;
         if echo && first {
             self.least_ns = self.least_ns.min(went_ns);
+            self.count_prompt(went_ns);
         }
         let mut ack = self.pop()?;
         let took_ns = answer.time_ns - ack.time_ns;

@@ -390,7 +390,8 @@ impl Connection {
 
     fn open_flow(&mut self, end: usize, segment: &Segment, numbers: &mut Numbers) {
         let position = self.position.unwrap_or(Position::UNKNOWN);
-        let vantage = numbers.vantage.unwrap_or_else(|| position.vantage(end));
+        let timestamps = segment.options.timestamps.is_some();
+        let vantage = numbers.vantage.unwrap_or_else(|| position.standpoint(end, timestamps));
         let (own, peer) = (self.ends[end].syn, self.ends[1 - end].syn);
         let unwrap = self.ends[end]
             .unwrap
@@ -400,7 +401,6 @@ impl Connection {
         } else {
             unwrap.near(segment.seq)
         };
-        let timestamps = segment.options.timestamps.is_some();
         let options = own.zip(peer).and_then(|(a, b)| Some(u32::from(a.mss?.min(b.mss?))));
         let smss = match options {
             // the MSS option does not count TCP options, the segment has to hold them (RFC 6691)
@@ -456,6 +456,7 @@ impl Connection {
             last_ns: segment.time_ns,
             offload: false,
             timestamps,
+            place_given: numbers.vantage.is_some(),
             sack_cut: false,
             smss_known: options.is_some(),
             acks_seen: false,

@@ -8,6 +8,7 @@ use crate::flow::rare::Rare;
 use crate::flow::scoreboard::segments;
 use crate::flow::sender::{Ack, Sender};
 use crate::flow::sequence::{offset, Unwrap};
+use crate::flow::vantage::tells_host;
 use crate::flow::window_scale::WindowScale;
 use crate::flow::zero_windows::ZeroWindows;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
@@ -40,6 +41,8 @@ pub struct Flow {
     pub smss_known: bool,
     pub offload: bool,
     pub timestamps: bool,
+    /// The user said where the capture was taken.
+    pub place_given: bool,
     /// SACK blocks were cut off, and SACK is taken for none since.
     pub sack_cut: bool,
     pub arrivals: Arrivals,
@@ -440,6 +443,10 @@ impl Flow {
             self.sender.on_late_ack(&ack, sink);
             answer.nxt = self.sender.nxt;
         }
+        if self.is_at_sender() {
+            self.come_to_sender(segment.time_ns, sink);
+            return;
+        }
         if passage.held_ns > 0 && answer.data && !answer.resend() {
             self.sender.was_not_idle(passage.longer_ns, segment.time_ns);
         }
@@ -453,6 +460,27 @@ impl Flow {
             while let Some(ack) = self.acks.next_with_room(&answer, right) {
                 self.sender.on_late_ack(&ack, sink);
             }
+        }
+    }
+
+    /// The sender answers as soon as only a host at the capture point does, though the handshake took longer.
+    fn is_at_sender(&self) -> bool {
+        let on_path = self.sender.vantage == Vantage::Middle && !self.place_given;
+        on_path && self.acks.is_prompt() && tells_host(self.sender.rtt.srtt_s)
+    }
+
+    /// The capture was taken at the sender, as it turns out: no ACK has a way to go, nor had those before, whose round trips without
+    /// timestamps were taken to be as much longer.
+    #[inline(never)]
+    fn come_to_sender(&mut self, now_ns: i64, sink: &mut dyn Sink) {
+        self.sender.vantage = Vantage::Sender;
+        self.arrivals.share_counter();
+        for mut ack in self.acks.drain() {
+            ack.time_ns = ack.time_ns.min(now_ns);
+            self.sender.on_late_ack(&ack, sink);
+        }
+        if !self.timestamps {
+            self.sender.rtt.restart(self.acks.way_ns as f64 / 1e9);
         }
     }
 

@@ -181,6 +181,15 @@ impl Rtt {
         }
     }
 
+    /// All samples and the handshake were too long by `more_s`: begins again with the shortest.
+    pub fn restart(&mut self, more_s: f64) {
+        let least_s = self.min_s - more_s;
+        *self = Self::default();
+        if least_s.is_finite() {
+            self.seed(least_s);
+        }
+    }
+
     fn first(&mut self, rtt_s: f64) {
         self.srtt_s = rtt_s;
         self.deviation_s = 2.0 * rtt_s;

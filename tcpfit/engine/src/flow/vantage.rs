@@ -11,8 +11,9 @@ pub use first_packets::from_packets;
 
 /// Below this share of the round trip an end counts as being at the capture point.
 const AT_END: f64 = 0.05;
-/// Half as short as this, and below a tenth of the round trip, is the host itself.
-const HOST_S: f64 = 0.0003;
+/// Half as short as this, and below such a share of the round trip, is the host itself.
+pub const HOST_S: f64 = 0.0003;
+const HOST_SHARE: f64 = 0.1;
 /// A host takes no longer than this to answer itself; in a LAN that is much of the round trip.
 const STACK_S: f64 = 0.0001;
 /// A receiver farther away than this has a link before it that can lose what passed the capture point.
@@ -22,6 +23,11 @@ const LAST_HOP_S: f64 = 0.001;
 const LOOPBACK_S: f64 = 0.0002;
 /// The shorter of two halves that are alike has at least this share of the whole.
 const ALIKE: f64 = 0.3;
+
+/// Nothing but a host at the capture point answers within `HOST_S` on a path with such a round trip.
+pub fn tells_host(round_trip_s: f64) -> bool {
+    HOST_S < HOST_SHARE * round_trip_s
+}
 
 /// The capture point relative to the two ends, end 0 being the one that sent the connection's first packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -106,7 +112,7 @@ impl Position {
             return Vantage::Unknown;
         };
         let near = |half: Option<f64>, share: f64| {
-            half.is_some_and(|s| s < HOST_S && share < 0.1 || s < STACK_S && share < 0.3)
+            half.is_some_and(|s| s < HOST_S && share < HOST_SHARE || s < STACK_S && share < 0.3)
         };
         if fraction < AT_END || near(self.halves_s[end], fraction) {
             Vantage::Sender
@@ -117,6 +123,21 @@ impl Position {
         } else {
             Vantage::Middle
         }
+    }
+
+    /// From where the flow of `end` is followed: where the capture was taken, but on the path too where that is a little away from
+    /// the sender and the segments' echoes tell which ACKs have reached it (RFC 7323, 4.3). What passes may be under way yet
+    /// when the sender answers what came before.
+    pub fn standpoint(&self, end: usize, timestamps: bool) -> Vantage {
+        match self.vantage(end) {
+            Vantage::Sender if timestamps && self.is_apart(end) => Vantage::Middle,
+            vantage => vantage,
+        }
+    }
+
+    /// The end answered the handshake later than a host at the capture point does.
+    fn is_apart(&self, end: usize) -> bool {
+        !self.doubtful && self.halves_s[end].is_some_and(|s| s >= HOST_S)
     }
 
     /// The end that is the capturing host, if one is.
