@@ -38,12 +38,18 @@ class QueuePath:
     """The sender's, which does not double."""
     threshold: float = 1e6
     """Where slow start ends."""
+    patience: int = 3
+    """Duplicate ACKs that begin a recovery; until then each lets a new segment go."""
     sack: bool = False
     """The receiver says what it holds; the sender does not heed it, which makes no difference to single losses."""
     lost: frozenset[int] = frozenset()
     """Numbers of the segments that are lost behind the queue."""
+    again: frozenset[int] = frozenset()
+    """Those that are lost the second time too."""
     held: dict[int, float] = field(default_factory=dict)
     """Numbers of the segments that the path holds behind the queue when they are sent first, for so many seconds."""
+    pauses: dict[int, float] = field(default_factory=dict)
+    """Numbers of the segments that the application writes so many seconds late."""
     stamped: bool = False
     """Both hosts send timestamps, of a millisecond."""
     others: int = 0
@@ -70,7 +76,9 @@ class QueuePath:
         self._window, self._duplicates, self._recover = 2.0, 0, -1
         self._held: set[int] = set()
         self._edge = 0
-        self._moved_s = 0.0
+        self._moved_s = self._written_s = 0.0
+        self._unwritten = dict(self.pauses)
+        self._first_lost: frozenset[int] = frozenset()
         self._echoes = {SENDER: 0, RECEIVER: 0}
         self.recoveries = self.timeouts = 0
         options = struct.pack(">BBHBBBB", 2, 4, MSS + STAMPED * self.stamped, 1, 3, 3, 4)
@@ -98,10 +106,13 @@ class QueuePath:
             packets.sort(key=lambda packet: packet.time_ns)
             (folder / f"{name}.pcap").write_bytes(captures.pcap(packets))
 
-    def _capture(self, packets, at_s, src, seq, ack, flags, payload=0, options=b"", ip_id=0, sent_s=None):
+    def _stamps(self, src, sent_s) -> tuple[int, int]:
+        """TSval and TSecr of what is sent then."""
+        return 1000 + int(sent_s * 1000), self._echoes[src]
+
+    def _capture(self, packets, at_s, src, seq, ack, flags, payload=0, options=b"", ip_id=0, stamps=None):
         if self.stamped:
-            stamp = 1000 + int((at_s if sent_s is None else sent_s) * 1000)
-            options += struct.pack(">BBBBII", 1, 1, 8, 10, stamp, self._echoes[src])
+            options += struct.pack(">BBBBII", 1, 1, 8, 10, *(stamps or self._stamps(src, at_s)))
         ends = (SENDER, RECEIVER, 40000, 80) if src == SENDER else (RECEIVER, SENDER, 80, 40000)
         field = 65535 if flags & SYN else self.window * MSS >> 4
         datagram = captures.tcp(*ends, seq, ack, flags, payload, options, field, ip_id=ip_id)
@@ -117,10 +128,20 @@ class QueuePath:
     def _send(self):
         """All that the windows have room for."""
         limit = min(int(self._window), self.window, self.buffer)
-        while self._next < self._una + limit:
+        if self._next == self._una:
+            # RFC 6298, 5.1
+            self._moved_s = self._now_s
+        while self._next < self._una + limit and not self._pauses():
             self._transmit(self._next)
             self._next += 1
         self._later(self._now_s + self.timer_s, self._expire, self._una)
+
+    def _pauses(self) -> bool:
+        seconds = self._unwritten.pop(self._next, None)
+        if seconds is not None:
+            self._written_s = self._now_s + seconds
+            self._later(self._written_s, lambda _: self._send(), None)
+        return self._now_s < self._written_s
 
     def _transmit(self, number):
         ip_id = next(self._ids)
@@ -128,25 +149,28 @@ class QueuePath:
             self._ids = count(ip_id + 1 + self.others)
         if not self.numbered:
             ip_id = 0
-        self._capture(self._at_sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id)
+        stamps = self._stamps(SENDER, self._now_s)
+        self._capture(self._at_sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id, stamps=stamps)
         waits_s = max(0.0, self._free_s - self._now_s)
         first = number >= self._sent
-        lost = number in self.lost and first
+        second = number in self._first_lost
+        lost = number in (self.lost if first else self.again if second else ())
+        self._first_lost = self._first_lost | {number} if first and lost else self._first_lost - {number}
         held_s = self.held.get(number, 0.0) if first else 0.0
         self._sent = max(self._sent, number + 1)
         if waits_s * self.rate > self.queue:
             return
         self._free_s = self._now_s + waits_s + 1 / self.rate
         if not lost:
-            self._later(self._free_s + self.way_s + held_s, self._arrive, (number, ip_id, self._now_s))
+            self._later(self._free_s + self.way_s + held_s, self._arrive, (number, ip_id, stamps))
 
     def _arrive(self, packet):
-        number, ip_id, sent_s = packet
+        number, ip_id, stamps = packet
         seq = 1 + number * MSS
-        self._capture(self._at_receiver, self._now_s, SENDER, seq, 1, ACK, MSS, ip_id=ip_id, sent_s=sent_s)
+        self._capture(self._at_receiver, self._now_s, SENDER, seq, 1, ACK, MSS, ip_id=ip_id, stamps=stamps)
         if number == self._edge:
             # what moves the left edge is echoed (RFC 7323, 4.3)
-            self._echoes[RECEIVER] = 1000 + int(sent_s * 1000)
+            self._echoes[RECEIVER] = stamps[0]
         if number >= self._edge:
             self._held.add(number)
         while self._edge in self._held:
@@ -154,7 +178,7 @@ class QueuePath:
             self._edge += 1
         numbered = 0 if self.first_answer is None else next(self._answer_ids)
         answered_s = self._now_s + 2e-5
-        answer = self._edge, self._blocks(number), numbered, answered_s
+        answer = self._edge, self._blocks(number), numbered, self._stamps(RECEIVER, answered_s)
         self._acknowledge(self._at_receiver, answered_s, *answer)
         self._later(answered_s + self.way_s, self._answer, answer)
 
@@ -170,18 +194,18 @@ class QueuePath:
         edges = [1 + edge * MSS for block in blocks[:3] for edge in block]
         return b"\x01\x01" + struct.pack(f">BB{len(edges)}I", 5, 2 + 4 * len(edges), *edges)
 
-    def _acknowledge(self, packets, at_s, edge, blocks, ip_id, sent_s):
-        self._capture(packets, at_s, RECEIVER, 1, 1 + edge * MSS, ACK, options=blocks, ip_id=ip_id, sent_s=sent_s)
+    def _acknowledge(self, packets, at_s, edge, blocks, ip_id, stamps):
+        self._capture(packets, at_s, RECEIVER, 1, 1 + edge * MSS, ACK, options=blocks, ip_id=ip_id, stamps=stamps)
 
     def _answer(self, answer):
         edge = answer[0]
         self._acknowledge(self._at_sender, self._now_s, *answer)
-        self._echoes[SENDER] = 1000 + int(answer[3] * 1000)
+        self._echoes[SENDER] = answer[3][0]
         if edge > self._una:
             self._advance(edge)
         elif edge == self._una and self._next > edge:
             self._duplicates += 1
-            if self._duplicates == 3 and edge > self._recover:
+            if self._duplicates == self.patience and edge > self._recover:
                 outstanding = self._next - self._una
                 self.threshold = max(outstanding / 2, 2.0)
                 self._window = self.threshold + 3
@@ -189,6 +213,7 @@ class QueuePath:
                 self.recoveries += 1
                 self._transmit(edge)
             elif self._duplicates > 3:
+                # the window grows (RFC 5681, 3.2), or the segment is one that has left the path (RFC 3042)
                 self._window += 1
         self._send()
 
@@ -199,7 +224,7 @@ class QueuePath:
             self._transmit(edge)
             self._window = max(self._window - covered + 1, 1.0)
             return
-        if self._duplicates >= 3:
+        if self._duplicates >= self.patience:
             self._window = self.threshold
         elif self._window < self.threshold:
             self._window += covered

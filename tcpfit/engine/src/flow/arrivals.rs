@@ -13,6 +13,7 @@ use crate::rows::{Reason, Sink};
 use crate::segment::Segment;
 use std::collections::VecDeque;
 
+mod alone;
 mod copies;
 mod gaps;
 mod late;
@@ -88,6 +89,8 @@ struct Uncommon {
     repeated_nxt: u64,
     /// Without identification: what came late last, as was proven.
     late: Option<Proven>,
+    /// Without identification: what came after a silence, until the next segment says what ended it.
+    alone: Option<alone::Alone>,
     counts: Counts,
 }
 

@@ -1,5 +1,6 @@
 //! One direction of a connection that carries data: its segments, the ACKs of them, probes, FIN and the window.
 
+use crate::events::cause::SHORTEST_TIMER_S;
 use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer};
 use crate::flow::arrivals::{Arrivals, Passing};
@@ -427,6 +428,11 @@ impl Flow {
             may_open: self.sender.may_open_episode(left),
             busy_ns: i64::MAX,
         };
+        let passing = Passing::new(left, segment);
+        if answer.data {
+            self.arrivals.judge_silence(&passing, &mut self.sender, sink);
+            answer.silence_ns = segment.time_ns - self.sender.last_sent_ns;
+        }
         answer.asked = self.is_further_resend(&answer, segment);
         if self.sender.way_unknown && segment.payload > 0 {
             self.sender.way_unknown = self.acks.way_ns == 0;
@@ -442,6 +448,9 @@ impl Flow {
         while let Some(ack) = self.acks.next(&answer) {
             self.sender.on_late_ack(&ack, sink);
             answer.nxt = self.sender.nxt;
+        }
+        if answer.data && answer.silence_ns as f64 >= SHORTEST_TIMER_S * 1e9 {
+            self.arrivals.note_silence(&passing, answer.ended, &self.sender);
         }
         if self.is_at_sender() {
             self.come_to_sender(segment.time_ns, sink);

@@ -45,12 +45,12 @@ pub struct Missing {
 
 /// A silence before a segment.
 #[derive(Clone, Copy, Debug)]
-struct Silence {
-    start_ns: i64,
+pub(super) struct Silence {
+    pub(super) start_ns: i64,
     /// When the timer was last started.
     timer_ns: i64,
     /// Long enough for the retransmission timer.
-    timer: bool,
+    pub(super) timer: bool,
     /// Expiries before the one that sent the segment.
     lost_expiries: usize,
     /// As long as they take.
@@ -225,7 +225,7 @@ impl Arrivals {
     /// Without identifications: the first hole is filled after a silence as long as a timer that doubles takes for three expiries
     /// and more (RFC 6298, 5.5). Two take as long as one of a timer that is thrice as long as it seems. Not where the packets are
     /// sent, and all expiries pass.
-    fn lost_series(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
+    pub(super) fn lost_series(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         let behind = matches!(sender.vantage, Vantage::Receiver | Vantage::Middle);
         if !behind || self.id.dense() || self.two_way || sender.head().is_none_or(|(left, _)| left != passing.left) {
             return;
@@ -277,7 +277,7 @@ impl Arrivals {
     }
 
     /// Whether nothing happened for so long before `passing` that a probe or the timer must have sent it.
-    fn silence(&self, passing: &Passing, sender: &Sender) -> Option<Silence> {
+    pub(super) fn silence(&self, passing: &Passing, sender: &Sender) -> Option<Silence> {
         let start_ns = sender.last_sent_ns.max(sender.last_advance_ns);
         let (length_s, srtt_s) = ((passing.time_ns - start_ns) as f64 / 1e9, sender.rtt.srtt_s);
         if start_ns <= i64::MIN / 2 || srtt_s == 0.0 {

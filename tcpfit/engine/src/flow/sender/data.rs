@@ -197,6 +197,15 @@ impl Sender {
         }
     }
 
+    /// The newest data, as they passed, had been sent before, at `first_ns`, and that did not pass.
+    pub fn sent_before(&mut self, first_ns: i64) {
+        let units = &mut self.board.units;
+        if let Some(newest) = units.get_mut(units.len().saturating_sub(1)) {
+            let order = newest.order;
+            *newest = Unit::new(newest.left, newest.right(), &Transmission::unseen(first_ns, order));
+        }
+    }
+
     /// The newest data, still outstanding, ended with less than a full segment.
     pub fn has_ended(&self) -> bool {
         let newest = self.board.units.back();
