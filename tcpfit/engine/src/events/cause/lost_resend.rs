@@ -9,6 +9,9 @@ use crate::rows::{Phase, Reason, Vantage};
 const LATE_ROUND_TRIPS: f64 = 0.75;
 /// What RACK's timer has let pass, the next SACK asks for a round trip later.
 const LATE_FOR_RACK_ROUND_TRIPS: f64 = 1.25;
+/// Duplicate ACKs that tell whether the window was reduced, and new data for each of them if it was not.
+const UNREDUCED_ACKS: u32 = 10;
+const UNREDUCED: f64 = 0.9;
 /// A host that has begun so many recoveries by RACK uses it.
 const RACK_RECOVERIES: u32 = 2;
 
@@ -26,7 +29,7 @@ impl Sender {
         // those of what an episode had outstanding may answer its copies, and begin no other (RFC 6582, 3.2)
         let waits = self.waits_longer();
         let answers = self.una <= self.episodes.recover;
-        let told = self.duplicate_acks >= DUPTHRESH && !waits && !answers;
+        let told = self.duplicate_acks >= DUPTHRESH && !waits && !answers && !self.goes_on_unreduced();
         let srtt_s = self.rtt.srtt_s;
         let is_later = |from_ns: i64, round_trips: f64| sent.time_ns - from_ns >= (round_trips * srtt_s * 1e9) as i64;
         let is_late = |from_ns: i64| is_later(from_ns, LATE_ROUND_TRIPS);
@@ -53,6 +56,18 @@ impl Sender {
             _ => return None,
         };
         is_late(asked_ns).then_some(asked_ns)
+    }
+
+    /// Without SACK: each duplicate ACK since the third has let new data go. In a recovery every second one does (RFC 6937, 3, with
+    /// half the window; CUBIC's leaves 0.7 of it: RFC 9438, 4.6), or none at first (RFC 5681, 3.2): the host waits for more of them.
+    fn goes_on_unreduced(&self) -> bool {
+        let more = self.duplicate_acks.saturating_sub(DUPTHRESH);
+        if self.sack || !self.timestamps || more < UNREDUCED_ACKS {
+            return false;
+        }
+        let newest = self.board.units.iter().rev().take(more as usize);
+        let since = newest.filter(|unit| unit.time_ns > self.duplicates.third_ns).count();
+        since as f64 >= UNREDUCED * f64::from(more)
     }
 
     /// The host resends what RACK finds lost, and RACK waits no longer than is late here: a quarter of a round trip, and for
