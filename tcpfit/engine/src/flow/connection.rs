@@ -264,7 +264,17 @@ impl Connection {
             stamps.learn(tsval, segment.time_ns, || acks().map_or(0, AckDelay::slack_ns));
         }
         let repeated = self.ends[end].last.is_repeated_by(segment);
-        repeated && segment.payload == 0 && (segment.ip_id.is_some_and(|id| id != 0) || self.uses_sack())
+        repeated && segment.payload == 0 && (segment.ip_id.is_some_and(|id| id != 0) || self.may_copy(end))
+    }
+
+    /// Without an identification an ACK that comes twice may be a copy. The receiver sends one like the last for each segment that it
+    /// does not take, which without SACK is any above a hole, and with it one with an old timestamp (RFC 7323, 5.3): then
+    /// other packets have to come twice as well.
+    #[inline(never)]
+    fn may_copy(&self, end: usize) -> bool {
+        let data = self.ends[1 - end].direction.as_ref();
+        let twice = || data.is_some_and(|flow| flow.arrivals.counts().copies > 0);
+        self.uses_sack() && (self.ends.iter().any(|end| end.last.doubled) || twice())
     }
 
     /// Packets of the host that captures come twice, and this one has come.
