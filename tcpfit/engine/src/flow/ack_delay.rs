@@ -37,7 +37,7 @@ const STALL_NS: i64 = 200_000_000;
 /// An ACK that no segment answers for this long beyond the way was lost.
 const LOST_ACK_NS: i64 = 1_000_000_000;
 /// One ACK may seem to have been answered too soon, where the capture lacks another of the same tick, or a timer ran out.
-const PROMPT: u8 = 2;
+const PROMPT: i8 = 2;
 
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
@@ -187,8 +187,10 @@ pub struct AckDelay {
     /// that. What was held comes within a round trip or two; then the path is a longer one.
     held_ns: i64,
     stalled_until_ns: i64,
-    /// ACKs in a row that were answered within `HOST_S`.
-    prompt: u8,
+    /// ACKs in a row that were answered within `HOST_S`, or, less than 0, that were not.
+    prompt: i8,
+    /// The user said where the capture was taken.
+    pub place_given: bool,
 }
 
 impl Blank for AckDelay {
@@ -223,6 +225,7 @@ impl AckDelay {
         held_ns: 0,
         stalled_until_ns: 0,
         prompt: 0,
+        place_given: false,
     };
 
     /// The way as the handshake showed it; a clock that jumped shows none.
@@ -234,15 +237,23 @@ impl AckDelay {
         }
     }
 
-    /// The sender has answered the last ACKs as soon as a host at the capture point does.
+    /// The sender has answered the last ACKs as soon as a host at the capture point does, unless that is known to be elsewhere.
     pub fn is_prompt(&self) -> bool {
-        self.prompt >= PROMPT
+        self.prompt >= PROMPT && !self.place_given
+    }
+
+    /// The last ACKs were answered later than a host at the capture point does.
+    pub fn is_late(&self) -> bool {
+        self.prompt <= -PROMPT
     }
 
     /// An ACK, and what it let go or asked for, were so long apart.
     fn count_prompt(&mut self, took_ns: i64) {
         let prompt = took_ns < (HOST_S * 1e9) as i64;
-        self.prompt = if prompt { self.prompt.saturating_add(1) } else { 0 };
+        self.prompt = match prompt {
+            true => self.prompt.max(0).saturating_add(1),
+            false => self.prompt.min(0).saturating_sub(1),
+        };
     }
 
     /// By how much the ways of two segments may differ: the way was told by an earlier one, and doubles in a round trip of slow

@@ -456,6 +456,7 @@ impl Connection {
         let mut acks: Rare<AckDelay> = Rare::new(number);
         if vantage != Vantage::Sender {
             acks.set_way(position.halves_s[end].unwrap_or(0.0));
+            acks.place_given = numbers.vantage.is_some();
         }
         let scales = self.offered_scales(1 - end);
         self.ends[end].direction = Some(numbers.spare.flow(Flow {
@@ -466,7 +467,6 @@ impl Connection {
             last_ns: segment.time_ns,
             offload: false,
             timestamps,
-            place_given: numbers.vantage.is_some(),
             sack_cut: false,
             smss_known: options.is_some(),
             acks_seen: false,

@@ -42,8 +42,6 @@ pub struct Flow {
     pub smss_known: bool,
     pub offload: bool,
     pub timestamps: bool,
-    /// The user said where the capture was taken.
-    pub place_given: bool,
     /// SACK blocks were cut off, and SACK is taken for none since.
     pub sack_cut: bool,
     pub arrivals: Arrivals,
@@ -428,8 +426,8 @@ impl Flow {
             may_open: self.sender.may_open_episode(left),
             busy_ns: i64::MAX,
         };
-        let passing = Passing::new(left, segment);
-        if answer.data {
+        if answer.data && self.arrivals.has_noted_silence() {
+            let passing = Passing::new(left, segment);
             self.arrivals.judge_silence(&passing, &mut self.sender, sink);
             answer.silence_ns = segment.time_ns - self.sender.last_sent_ns;
         }
@@ -450,6 +448,7 @@ impl Flow {
             answer.nxt = self.sender.nxt;
         }
         if answer.data && answer.silence_ns as f64 >= SHORTEST_TIMER_S * 1e9 {
+            let passing = Passing::new(left, segment);
             self.arrivals.note_silence(&passing, answer.ended, &self.sender);
         }
         if self.is_at_sender() {
@@ -474,7 +473,7 @@ impl Flow {
 
     /// The sender answers as soon as only a host at the capture point does, though the handshake took longer.
     fn is_at_sender(&self) -> bool {
-        let on_path = self.sender.vantage == Vantage::Middle && !self.place_given;
+        let on_path = self.sender.vantage == Vantage::Middle;
         on_path && self.acks.is_prompt() && tells_host(self.sender.rtt.srtt_s)
     }
 

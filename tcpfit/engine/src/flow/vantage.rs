@@ -135,6 +135,15 @@ impl Position {
         }
     }
 
+    /// Where it was captured then: only ACKs that were answered `late` show that the handshake was not.
+    #[inline]
+    pub fn place(&self, end: usize, standpoint: Vantage, late: impl FnOnce() -> bool) -> Vantage {
+        match standpoint {
+            Vantage::Middle if !late() => self.vantage(end),
+            _ => standpoint,
+        }
+    }
+
     /// The end answered the handshake later than a host at the capture point does.
     fn is_apart(&self, end: usize) -> bool {
         !self.doubtful && self.halves_s[end].is_some_and(|s| s >= HOST_S)

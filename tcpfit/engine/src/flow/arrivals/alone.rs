@@ -40,6 +40,11 @@ impl Arrivals {
         }
     }
 
+    #[inline]
+    pub fn has_noted_silence(&self) -> bool {
+        self.uncommon.as_ref().is_some_and(|uncommon| uncommon.alone.is_some())
+    }
+
     /// What comes next after such a segment says whether the timer had sent it: before the ACKs that it shows to have arrived.
     pub fn judge_silence(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         let Some(Alone {

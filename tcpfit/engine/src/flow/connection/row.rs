@@ -123,7 +123,7 @@ impl Connection {
                 flow.first_ns
             },
             last_ns: flow.last_ns.max(flow.first_ns),
-            vantage: sender.vantage,
+            vantage: position.place(end, sender.vantage, || flow.acks.is_late() || flow.acks.place_given),
             vantage_confidence: position.confidence,
             vantage_fraction: position.fraction(end).into(),
             handshake_rtt_s: position.round_trip_s().filter(|_| syns.is_some()).into(),

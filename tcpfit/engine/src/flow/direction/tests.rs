@@ -31,7 +31,6 @@ fn flow(vantage: Vantage, start: u64) -> Flow {
         first_ns: 0,
         last_ns: 0,
         offload: false,
-        place_given: false,
         sack_cut: false,
         timestamps: true,
         smss_known: true,
