@@ -48,6 +48,8 @@ pub struct Answers {
     unanswered: Vec<u64>,
     /// ACKs that moved the left edge between stretches, and by how many bytes.
     undisturbed: (u64, u64),
+    /// Packets of the receiver that were missing between stretches, as their numbers tell.
+    missing: u64,
     /// The last stretch began then or, if it is over, ended.
     since: Moment,
     /// Duplicate ACKs during the stretch under way, and of these, those that its first resend can have brought.
@@ -99,6 +101,8 @@ pub struct Moment {
     /// ACKs that moved the left edge, and by how many bytes.
     pub acks: u64,
     pub bytes: u64,
+    /// Packets of the receiver that were missing between stretches.
+    pub missing: u64,
 }
 
 impl Moment {
@@ -112,6 +116,7 @@ impl Moment {
         held: 0,
         acks: 0,
         bytes: 0,
+        missing: 0,
     };
 
     /// Share of the time since the end of a stretch in which originals of its resends may come late and still be known.
@@ -142,6 +147,7 @@ impl Answers {
             answered: 0,
             unanswered: Vec::new(),
             undisturbed: (0, 0),
+            missing: 0,
             since: Moment::NONE,
             duplicates: 0,
             late_duplicates: 0,
@@ -256,6 +262,7 @@ impl Answers {
             self.lone.on_sent(sent, now.share_after(&since));
             self.undisturbed.0 += now.acks - since.acks;
             self.undisturbed.1 += now.bytes - since.bytes;
+            self.missing += now.missing - since.missing;
             (self.duplicates, self.late_duplicates, self.numbered) = (0, 0, true);
             self.counted = (now.acks, now.bytes);
             (self.together, self.filling, self.of_one) = (0, Filling::No, false);
@@ -282,7 +289,15 @@ impl Answers {
     /// hole, each of which it acknowledges at once (RFC 5681, 4.2).
     pub fn are_too_few_for(&self, above: u32, smss: u32) -> bool {
         let few = self.skipped.is_some_and(|missing| u32::from(missing) < above);
-        few && self.have_acks_of(SEGMENTS_A_DELAYED_ACK, smss)
+        few && self.sends_acks_of(SEGMENTS_A_DELAYED_ACK, smss)
+    }
+
+    /// Of so many segments that the ACK that comes now covers, the first having been missing, only that has come since the ACK before:
+    /// none came in between, and what comes while others are held above it is acknowledged at once (RFC 5681, 4.2). Of two, the second
+    /// may have come in order.
+    pub fn one_has_come(&self, segments: u32, smss: u32) -> bool {
+        let next = segments > 2 && self.skipped == Some(0) && !self.fills_late;
+        next && self.sends_acks_of(SEGMENTS_A_DELAYED_ACK, smss)
     }
 
     /// No duplicate ACK came that a resend of the stretch under way can have brought.
@@ -353,8 +368,13 @@ impl Answers {
     /// An ACK stands for so many segments at most while nothing is sent again, as far as was seen.
     fn have_acks_of(&self, most: f64, smss: u32) -> bool {
         let (acks, bytes) = self.undisturbed;
-        let segments = bytes / u64::from(smss.max(1));
-        segments >= ONE_BY_ONE && segments as f64 <= acks as f64 * most
+        stand_for(acks, bytes, most, smss)
+    }
+
+    /// The same of all that the receiver has sent.
+    fn sends_acks_of(&self, most: f64, smss: u32) -> bool {
+        let (acks, bytes) = self.undisturbed;
+        stand_for(acks + self.missing, bytes, most, smss)
     }
 
     /// How many of the transmissions of the stretch under way, `sent` in all, `answered` did not answer. What comes above a
@@ -401,6 +421,12 @@ impl Answers {
         let likely = share.min(1.0) * sent as f64;
         (likely + 2.0 * likely.sqrt()).ceil() as i64
     }
+}
+
+/// So many ACKs stand for `most` segments each at most.
+fn stand_for(acks: u64, bytes: u64, most: f64, smss: u32) -> bool {
+    let segments = bytes / u64::from(smss.max(1));
+    segments >= ONE_BY_ONE && segments as f64 <= acks as f64 * most
 }
 
 /// Half a round trip.
@@ -532,6 +558,28 @@ mod tests {
         let duplicate = |answers: &mut Answers| assert!(!answers.take(120, 20e-9, 10));
         assert_eq!(lost(&[(1, Filling::Hole)], duplicate), Some(16 - 2));
         assert_eq!(lost(&[(1, Filling::No)], duplicate), Some(16 - 3));
+    }
+
+    #[test]
+    fn of_what_one_ack_covers_only_the_first_has_come_since_the_one_before() {
+        let has_come = |acks: u64, missing: u64, skipped, segments, late| {
+            let mut answers = Answers::new();
+            let begin = Moment {
+                bytes: 40,
+                missing,
+                ..moment(100, acks)
+            };
+            answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
+            answers.on_numbered(skipped);
+            answers.on_filling(Filling::No, late);
+            answers.one_has_come(segments, 1)
+        };
+        assert!(has_come(20, 0, Some(0), 3, false));
+        // half of the ACKs are missing, as their numbers tell
+        assert!(has_come(10, 10, Some(0), 3, false) && !has_come(10, 9, Some(0), 3, false));
+        // another ACK may have come in between, two segments in order, or one that waited
+        assert!(!has_come(20, 0, Some(1), 3, false) && !has_come(20, 0, None, 3, false));
+        assert!(!has_come(20, 0, Some(0), 2, false) && !has_come(20, 0, Some(0), 3, true));
     }
 
     #[test]

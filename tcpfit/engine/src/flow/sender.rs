@@ -119,6 +119,8 @@ pub struct Sender {
     pub few_blocks: bool,
     /// Away from the sender: a tick of its timestamps; 0 while none is known, or none fine enough for round trips.
     pub stamp_tick_ns: u32,
+    /// Without SACK: packets of the receiver that were missing while nothing was sent again.
+    pub acks_missing: u32,
     /// At the sender: what it took to answer in the handshake, with the way to it and back; it knows of no ACK sooner.
     pub near_s: f64,
     /// Away from the sender, without timestamps.
@@ -206,6 +208,7 @@ impl Sender {
             timestamps: false,
             few_blocks: false,
             stamp_tick_ns: 0,
+            acks_missing: 0,
             near_s: 0.0,
             one_way: false,
             least_resend_s: f64::INFINITY,

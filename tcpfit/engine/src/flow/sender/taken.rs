@@ -1,7 +1,7 @@
 //! What an ACK that moves the left edge takes off the board, and what it tells of that: the round trip, and which copy came.
 
 use super::{Ack, Sender};
-use crate::flow::scoreboard::Unit;
+use crate::flow::scoreboard::{segments, Unit};
 use crate::rows::{Phase, Sink, Vantage};
 
 /// What an ACK that moved the left edge has covered so far.
@@ -68,8 +68,13 @@ impl Sender {
         let mut filler = u64::MAX;
         let mut held = if self.sack { 0 } else { self.unexplained_acks };
         let mut below = self.board.below(ack.ack);
+        let mut alone = false;
         if !self.sack && taken.head && self.resends_under_way() {
             self.note_held(below, ack.time_ns);
+            alone = self
+                .fates
+                .answers
+                .one_has_come(segments(ack.ack - self.una, self.smss), self.smss);
         }
         self.outstanding += self.board.take_more();
         let single = below == 1
@@ -146,7 +151,7 @@ impl Sender {
                 } else {
                     ack.time_ns
                 };
-                let before = if held > 0 && !head { filler } else { u64::MAX };
+                let before = if (held > 0 || alone) && !head { filler } else { u64::MAX };
                 let this = self
                     .fates
                     .on_delivered(history, delivered_ns, head, before, ack, self.rtt.floor());

@@ -182,6 +182,8 @@ impl Sender {
     pub fn count_skipped(&mut self, skipped: impl Fn() -> Option<u16>) {
         if self.resends_under_way() {
             self.fates.answers.on_numbered(skipped());
+        } else if let Some(missing) = skipped() {
+            self.acks_missing = self.acks_missing.saturating_add(missing.into());
         }
     }
 
@@ -203,6 +205,7 @@ impl Sender {
             held: self.unexplained_acks,
             acks: self.totals.acks,
             bytes: self.totals.acked_bytes,
+            missing: u64::from(self.acks_missing),
         }
     }
 
