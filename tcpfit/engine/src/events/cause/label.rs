@@ -130,7 +130,12 @@ impl Sender {
     /// RACK waits a quarter of a round trip for late segments, and after resends that were not needed longer, up to a round
     /// trip; a timer of its own ends that (RFC 8985, 6.2 and 6.3).
     pub(super) fn longest_rack_s(&self) -> f64 {
-        let window = if self.fates.has_seen_dsack() { 1.0 } else { 0.25 };
+        let window = match (self.fates.has_seen_dsack(), self.reordering.get()) {
+            (true, _) => 1.0,
+            // a segment that was held on its way may be the newest, and its round trip is what RACK measures
+            (_, Some(reordering)) if reordering.segments > 0 => 0.5,
+            _ => 0.25,
+        };
         RACK_MARGIN * (1.0 + window) * self.rtt.srtt_s + RACK_TIMER_S
     }
 
@@ -198,7 +203,10 @@ impl Sender {
             // at the sender nothing else is unseen, so that a timer shorter than the replayed one is left
             let ran_out = full_timer || self.is_silent(q) || self.vantage == Vantage::Sender && runs;
             let untold = resent_before && ran_out && self.delivered_order <= q.last.order;
-            let told = resent_before && self.delivered_order > q.last.order && self.is_just_told(q);
+            let passed_by = resent_before && self.delivered_order > q.last.order;
+            let waited_s = (q.time_ns - q.last.time_ns) as f64 / 1e9;
+            let rack = passed_by && waited_s <= self.longest_rack_s();
+            let told = passed_by && (rack || self.is_just_told(q));
             let expired = timer && (full_timer || !told) || untold || resent_before && self.is_too_early(q);
             let expired = q.head && (expired || resent_before && runs && self.is_overlooked(q));
             return match (expired, resent_before) {
