@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import heapq
 import struct
+from collections import Counter
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -45,7 +46,7 @@ class QueuePath:
     lost: frozenset[int] = frozenset()
     """Numbers of the segments that are lost behind the queue."""
     again: frozenset[int] = frozenset()
-    """Those that are lost the second time too."""
+    """Those of them that are lost the second time too."""
     held: dict[int, float] = field(default_factory=dict)
     """Numbers of the segments that the path holds behind the queue when they are sent first, for so many seconds."""
     pauses: dict[int, float] = field(default_factory=dict)
@@ -72,13 +73,13 @@ class QueuePath:
         self._order, self._ids = count(), count(1)
         self._answer_ids = count(self.first_answer or 0)
         self._free_s = self._now_s = 0.0
-        self._una = self._next = self._sent = 0
+        self._una = self._next = 0
         self._window, self._duplicates, self._recover = 2.0, 0, -1
         self._held: set[int] = set()
         self._edge = 0
         self._moved_s = self._written_s = 0.0
         self._unwritten = dict(self.pauses)
-        self._first_lost: frozenset[int] = frozenset()
+        self._copies: Counter[int] = Counter()
         self._echoes = {SENDER: 0, RECEIVER: 0}
         self.recoveries = self.timeouts = 0
         options = struct.pack(">BBHBBBB", 2, 4, MSS + STAMPED * self.stamped, 1, 3, 3, 4)
@@ -152,12 +153,10 @@ class QueuePath:
         stamps = self._stamps(SENDER, self._now_s)
         self._capture(self._at_sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id, stamps=stamps)
         waits_s = max(0.0, self._free_s - self._now_s)
-        first = number >= self._sent
-        second = number in self._first_lost
-        lost = number in (self.lost if first else self.again if second else ())
-        self._first_lost = self._first_lost | {number} if first and lost else self._first_lost - {number}
+        copies, self._copies[number] = self._copies[number], self._copies[number] + 1
+        first = copies == 0
+        lost = number in self.lost and (first or copies == 1 and number in self.again)
         held_s = self.held.get(number, 0.0) if first else 0.0
-        self._sent = max(self._sent, number + 1)
         if waits_s * self.rate > self.queue:
             return
         self._free_s = self._now_s + waits_s + 1 / self.rate

@@ -11,7 +11,7 @@ from captures import ACK, SYN, Packet
 from tcpfit.analysis import analyze
 
 HOSTS = {4: ("10.0.0.1", "10.0.0.2"), 6: ("2001:db8::1", "2001:db8::2")}
-MSS, WAY_S, SEGMENTS = 1000, 0.025, 10
+MSS, SEGMENTS = 1000, 10
 
 
 class Flow:

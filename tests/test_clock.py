@@ -13,7 +13,6 @@ import pytest
 
 import tcpfit
 
-FOLDER = Path(__file__).parent.parent / "sample-traces"
 COUNTS = (
     "data_segments",
     "lost_segments",
@@ -90,7 +89,7 @@ def test_pauses_are_no_steps(name, tmp_path):
 
 def test_directions_with_different_clocks_are_told(tmp_path):
     """The ACKs of another clock, 40 ms ahead of the data's where the round trip is 100 ms at the receiver."""
-    receiver = tcpfit.analyze(FOLDER / "sack-loss-receiver.pcap.gz").flows.row(0, named=True)["dst"]
+    receiver = tcpfit.analyze(captures.SAMPLES / "sack-loss-receiver.pcap.gz").flows.row(0, named=True)["dst"]
     address = bytes(int(part) for part in receiver.split("."))
     apart = [
         captures.Packet(packet.time_ns - 40_000_000 * (packet.data[26:30] == address), packet.data, packet.wire_len)
