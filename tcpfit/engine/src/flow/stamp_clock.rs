@@ -17,20 +17,31 @@ const NEAR: f64 = 0.06;
 /// A tick so long says little of a round trip.
 const FINE_NS: i64 = 4_000_000;
 
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub struct StampClock {
     last: (u32, i64),
     /// 0 while not known.
     pub tick_ns: i64,
-    first: Option<(u32, i64)>,
+    /// When the tick may be found: `i64::MIN` before the first stamp, `i64::MAX` once it is.
+    due_ns: i64,
+    first_ns: i64,
+    first: u32,
+}
+
+impl Default for StampClock {
+    fn default() -> Self {
+        Self::NEW
+    }
 }
 
 impl StampClock {
     pub const NEW: Self = Self {
         last: (0, 0),
         tick_ns: 0,
-        first: None,
+        due_ns: i64::MIN,
+        first_ns: 0,
+        first: 0,
     };
 
     /// The tick, if it is known and fine enough for round trips.
@@ -43,20 +54,27 @@ impl StampClock {
     #[inline]
     pub fn learn(&mut self, stamp: u32, time_ns: i64, slack_ns: impl FnOnce() -> i64) {
         self.last = (stamp, time_ns);
-        if self.tick_ns == 0 {
+        if time_ns >= self.due_ns {
             self.find_tick(stamp, time_ns, slack_ns);
         }
     }
 
     /// The stamp that was learnt last.
     pub fn last_stamp(&self) -> Option<u32> {
-        self.first.map(|_| self.last.0)
+        (self.due_ns != i64::MIN).then_some(self.last.0)
     }
 
     fn find_tick(&mut self, stamp: u32, time_ns: i64, slack_ns: impl FnOnce() -> i64) {
-        let (first, first_ns) = *self.first.get_or_insert((stamp, time_ns));
-        let (ticks, since_ns) = (i64::from(stamp.wrapping_sub(first) as i32), time_ns - first_ns);
-        if since_ns < LONG_NS || ticks < 2 {
+        if self.due_ns == i64::MIN {
+            (self.first, self.first_ns) = (stamp, time_ns);
+            self.due_ns = time_ns.saturating_add(LONG_NS);
+            return;
+        }
+        let (ticks, since_ns) = (
+            i64::from(stamp.wrapping_sub(self.first) as i32),
+            time_ns - self.first_ns,
+        );
+        if ticks < 2 {
             return;
         }
         let slack_ns = slack_ns();
@@ -65,17 +83,15 @@ impl StampClock {
             (since_ns - ran_ns).abs() < slack_ns + (ran_ns as f64 * NEAR) as i64
         };
         let mut possible = TICKS_NS.iter().filter(near);
-        self.tick_ns = possible
-            .next()
-            .filter(|_| possible.next().is_none())
-            .copied()
-            .unwrap_or(0);
+        if let (Some(&tick_ns), None) = (possible.next(), possible.next()) {
+            (self.tick_ns, self.due_ns) = (tick_ns, i64::MAX);
+        }
     }
 
     /// When a segment with that stamp was sent, but for a constant.
     pub fn sent_ns(&self, stamp: u32) -> Option<i64> {
-        let (first, first_ns) = self.first.filter(|_| self.tick_ns != 0)?;
-        Some(first_ns + i64::from(stamp.wrapping_sub(first) as i32) * self.tick_ns)
+        let ticks = i64::from(stamp.wrapping_sub(self.first) as i32);
+        (self.tick_ns != 0).then(|| self.first_ns + ticks * self.tick_ns)
     }
 
     /// How much longer the capture's clock says it is since the host's last packet than the host's own clock.
