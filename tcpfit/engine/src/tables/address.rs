@@ -61,22 +61,36 @@ impl Written {
     }
 }
 
+/// The last digit of the number.
+const fn digit(n: usize) -> u8 {
+    b'0' + (n % 10) as u8
+}
+
+/// Each octet as text with a dot behind it, and how long that is.
+const OCTETS: [([u8; 4], u8); 256] = {
+    let mut octets = [([0; 4], 0); 256];
+    let mut octet = 0;
+    while octet < octets.len() {
+        let (hundreds, tens, ones) = (digit(octet / 100), digit(octet / 10), digit(octet));
+        octets[octet] = match octet {
+            0..10 => ([ones, b'.', 0, 0], 2),
+            10..100 => ([tens, ones, b'.', 0], 3),
+            _ => ([hundreds, tens, ones, b'.'], 4),
+        };
+        octet += 1;
+    }
+    octets
+};
+
 /// Writes the four numbers and gives the length.
 fn write_v4(octets: [u8; 4], text: &mut [u8; LONGEST]) -> usize {
     let mut len = 0;
-    for (n, octet) in octets.into_iter().enumerate() {
-        if n > 0 {
-            text[len] = b'.';
-            len += 1;
-        }
-        for (unit, least) in [(100, 100), (10, 10), (1, 0)] {
-            if octet >= least {
-                text[len] = b'0' + octet / unit % 10;
-                len += 1;
-            }
-        }
+    for octet in octets {
+        let (written, length) = OCTETS[usize::from(octet)];
+        text[len..len + written.len()].copy_from_slice(&written);
+        len += usize::from(length);
     }
-    len
+    len - 1 // nothing follows the last dot
 }
 
 /// Writes the eight groups, two colons for the longest run of zeros (RFC 5952, 4.2), and gives the length.
