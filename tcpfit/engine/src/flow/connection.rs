@@ -8,7 +8,6 @@ use crate::flow::direction::{smss_of, Flow};
 use crate::flow::listing::Listing;
 use crate::flow::mirror::Mirror;
 use crate::flow::rare::{Blank, Rare};
-use crate::flow::sender::Sender;
 use crate::flow::sequence::{offset, Unwrap};
 use crate::flow::spare::Spare;
 use crate::flow::vantage::{self, Position};
@@ -91,9 +90,11 @@ impl Connection {
     }
 
     /// Gives back what it holds in reserve: it has closed, or was quiet for long.
-    pub fn shrink(&mut self) {
+    pub fn shrink(&mut self, spare: &mut Spare) {
         for flow in self.ends.iter_mut().filter_map(|end| end.direction.as_mut()) {
-            flow.sender.shrink();
+            if flow.sender.board.units.is_empty() {
+                spare.give_board(flow.sender.shrunk());
+            }
         }
     }
 
@@ -424,7 +425,16 @@ impl Connection {
             .map(|trail| trail.windows)
             .filter(|windows| windows.zero_count > 0);
         let windows = self.ends[end].early_windows.take().or(alone.map(Box::new));
-        let mut sender = Sender::new(number, start, smss, vantage);
+        let mut arrivals = Arrivals::new(self.ends[end].counts);
+        if self.ends[end].shared || vantage == Vantage::Sender {
+            arrivals.share_counter();
+        }
+        for id in self.ends[end].early_ids.into_iter().flatten() {
+            arrivals.on_other(Some(id));
+        }
+        let mut flow = numbers.spare.flow(|| Flow::new(number, start, smss, vantage));
+        flow.arrivals = arrivals;
+        let sender = &mut flow.sender;
         sender.sack = self.uses_sack();
         sender.begun_before = own.zip(peer).is_none_or(|(a, b)| a.incomplete || b.incomplete);
         sender.way_unknown = vantage == Vantage::Receiver && !timestamps && position.halves_s[end].is_none();
@@ -441,43 +451,22 @@ impl Connection {
             sender.rtt.seed(rtt_s);
         }
         sender.marks.feedback = self.feedback();
-        let mut arrivals = Arrivals::new(self.ends[end].counts);
         if self.ends[1 - end].direction.is_some() {
             let turn_ns = self.turn_ns(end, segment.time_ns);
-            arrivals.two_way = turn_ns.is_none();
+            flow.arrivals.two_way = turn_ns.is_none();
             sender.last_advance_ns = turn_ns.unwrap_or(sender.last_advance_ns);
         }
-        if self.ends[end].shared || vantage == Vantage::Sender {
-            arrivals.share_counter();
-        }
-        for id in self.ends[end].early_ids.into_iter().flatten() {
-            arrivals.on_other(Some(id));
-        }
-        let mut acks: Rare<AckDelay> = Rare::new(number);
         if vantage != Vantage::Sender {
-            acks.set_way(position.halves_s[end].unwrap_or(0.0));
-            acks.place_given = numbers.vantage.is_some();
+            flow.acks.set_way(position.halves_s[end].unwrap_or(0.0));
+            flow.acks.place_given = numbers.vantage.is_some();
         }
         let scales = self.offered_scales(1 - end);
-        self.ends[end].direction = Some(numbers.spare.flow(Flow {
-            sender,
-            arrivals,
-            acks,
-            first_ns: 0,
-            last_ns: segment.time_ns,
-            offload: false,
-            timestamps,
-            sack_cut: false,
-            smss_known: options.is_some(),
-            acks_seen: false,
-            newest_ack: start,
-            windows: Rare::begun(number, windows),
-            fin: None,
-            early: None,
-            probed: None,
-            watched: true,
-            scale: scales.exact().is_none().then(|| Box::new(WindowScale::new(scales))),
-        }));
+        flow.last_ns = segment.time_ns;
+        flow.timestamps = timestamps;
+        flow.smss_known = options.is_some();
+        flow.windows = Rare::begun(number, windows);
+        flow.scale = scales.exact().is_none().then(|| Box::new(WindowScale::new(scales)));
+        self.ends[end].direction = Some(flow);
     }
 
     /// An ACK for the data of `data_end`.

@@ -105,6 +105,30 @@ pub fn smss_of(segment: &Segment) -> u32 {
 }
 
 impl Flow {
+    /// Of a sender whose data begin at `start`, in segments of `smss` bytes.
+    #[inline]
+    pub fn new(number: u32, start: u64, smss: u32, vantage: Vantage) -> Self {
+        Self {
+            sender: Sender::new(number, start, smss, vantage),
+            last_ns: 0,
+            scale: None,
+            windows: Rare::new(number),
+            acks_seen: false,
+            watched: true,
+            smss_known: false,
+            offload: false,
+            timestamps: false,
+            sack_cut: false,
+            arrivals: Arrivals::default(),
+            acks: Rare::new(number),
+            first_ns: 0,
+            newest_ack: start,
+            fin: None,
+            early: None,
+            probed: None,
+        }
+    }
+
     pub fn early(&self) -> EarlyAcks {
         self.early.as_deref().copied().unwrap_or_default()
     }

@@ -232,9 +232,9 @@ impl<T: Copy + Default> Ring<T> {
         low
     }
 
-    /// The ring without its elements, if it has room for `most` at most: another can have it.
+    /// The ring without its elements, if it has room for one at least and for `most` at most: another can have it.
     pub fn emptied(self, most: usize) -> Option<Self> {
-        (self.near.capacity() <= most).then_some(Self {
+        (1..=most).contains(&self.near.capacity()).then_some(Self {
             front: 0,
             len: 0,
             ..self

@@ -51,7 +51,7 @@ impl Bounds {
 /// A round under way, or over; what is not known of it is NaN, which takes half of what an `Option` does.
 #[derive(Clone, Debug)]
 #[repr(C)]
-struct Round {
+pub struct Round {
     end_ns: i64,
     acked_bytes: u64,
     /// Infinite while it is not known.
@@ -317,10 +317,15 @@ impl Rounds {
         }
     }
 
-    /// Has the room that the rounds of a flow had which was given out.
-    pub fn reuse(&mut self, old: &mut Self) {
-        std::mem::swap(&mut self.waiting, &mut old.waiting);
+    /// The room that rounds wait in, of a flow that was given out.
+    pub fn room(&mut self) -> VecDeque<Round> {
         self.waiting.clear();
+        std::mem::take(&mut self.waiting)
+    }
+
+    /// Rounds wait there: none does so far.
+    pub fn reuse(&mut self, room: VecDeque<Round>) {
+        self.waiting = room;
     }
 
     fn close(&mut self) {

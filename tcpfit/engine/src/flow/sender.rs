@@ -15,9 +15,10 @@ use crate::events::reordering::Reordering;
 use crate::flow::covered::Covered;
 use crate::flow::drift::{By, Drift, Seen};
 use crate::flow::rare::{Blank, Rare};
+use crate::flow::ring::Ring;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
-use crate::flow::scoreboard::Scoreboard;
+use crate::flow::scoreboard::{Scoreboard, Unit};
 use crate::flow::sequence::before;
 use crate::rows::{Phase, Sink, Vantage};
 use std::collections::VecDeque;
@@ -197,6 +198,7 @@ pub struct Totals {
 }
 
 impl Sender {
+    #[inline]
     pub fn new(flow: u32, start: u64, smss: u32, vantage: Vantage) -> Self {
         Self {
             flow,
@@ -260,11 +262,9 @@ impl Sender {
         });
     }
 
-    /// Gives back what is held in reserve.
-    pub fn shrink(&mut self) {
-        if self.board.units.is_empty() {
-            self.board = Scoreboard::new(self.smss);
-        }
+    /// Gives back what is held in reserve: where its outstanding segments were, of which there is none.
+    pub fn shrunk(&mut self) -> Ring<Unit> {
+        std::mem::replace(&mut self.board, Scoreboard::new(self.smss)).units
     }
 
     /// Segments outstanding at the sender: RFC 6675's pipe as far as SACKs and duplicate ACKs tell; NaN without ACKs.

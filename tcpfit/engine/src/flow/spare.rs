@@ -6,13 +6,17 @@
 use crate::flow::connection::Connection;
 use crate::flow::direction::Flow;
 use crate::flow::packed::Packed;
+use crate::flow::ring::Ring;
+use crate::flow::scoreboard::Unit;
 
 /// Flows kept: those of a connection.
 const FLOWS: usize = 2;
 /// Packed connections kept.
 const PACKED: usize = 16;
-/// Outstanding segments of a flow that is kept had room for so many at most, so that what is kept, and what the next flow
-/// has in reserve, is little.
+/// Boards kept: connections close in trains, and what one gives another takes soon.
+const BOARDS: usize = 64;
+/// Outstanding segments of a flow whose board is kept had room for so many at most, so that what is kept, and what the next
+/// flow has in reserve, is little.
 const ROOM: usize = 64;
 
 #[derive(Default)]
@@ -20,6 +24,7 @@ const ROOM: usize = 64;
 pub struct Spare {
     connection: Option<Box<Connection>>,
     flows: Vec<Box<Flow>>,
+    boards: Vec<Ring<Unit>>,
     packed: Vec<Box<Packed>>,
 }
 
@@ -44,23 +49,35 @@ impl Spare {
 
     /// A flow that was given out.
     pub fn give_flow(&mut self, mut flow: Box<Flow>) {
-        if self.flows.len() == FLOWS || !flow.is_plain() {
-            return;
-        }
-        let units = std::mem::take(&mut flow.sender.board.units);
-        if let Some(units) = units.emptied(ROOM) {
-            flow.sender.board.units = units;
+        self.give_board(std::mem::take(&mut flow.sender.board.units));
+        if self.flows.len() < FLOWS && flow.is_plain() {
             self.flows.push(flow);
         }
     }
 
-    pub fn flow(&mut self, mut new: Flow) -> Box<Flow> {
-        let mut old = self.flows.pop();
-        if let Some(old) = &mut old {
-            std::mem::swap(&mut new.sender.board.units, &mut old.sender.board.units);
-            new.sender.rounds.reuse(&mut old.sender.rounds);
+    /// A flow as `new` makes it, written where it stays: it is long.
+    #[inline]
+    pub fn flow(&mut self, new: impl FnOnce() -> Flow) -> Box<Flow> {
+        let mut flow = match self.flows.pop() {
+            Some(mut place) => {
+                let room = place.sender.rounds.room();
+                *place = new();
+                place.sender.rounds.reuse(room);
+                place
+            }
+            None => Box::new(new()),
+        };
+        if let Some(units) = self.boards.pop() {
+            flow.sender.board.units = units;
         }
-        boxed(old, new)
+        flow
+    }
+
+    /// Where the segments were that a flow had outstanding: it has closed, or was quiet for long.
+    pub fn give_board(&mut self, units: Ring<Unit>) {
+        if self.boards.len() < BOARDS {
+            self.boards.extend(units.emptied(ROOM));
+        }
     }
 }
 

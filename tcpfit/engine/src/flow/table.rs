@@ -420,7 +420,7 @@ impl Tracker {
         let (local, over) = match &mut self.places.kept[place as usize] {
             Kept::Live(connection) => {
                 if !listing.lingers {
-                    connection.shrink();
+                    connection.shrink(&mut self.numbers.spare);
                 }
                 (connection.local_end(), connection.is_over())
             }
@@ -579,7 +579,7 @@ impl Tracker {
             if listing.last_ns.saturating_add(idle_ns) < now_ns {
                 idle.push((listing.number, place));
             } else if let (Kept::Live(connection), true) = (kept, listing.last_ns.saturating_add(SWEEP_NS) < now_ns) {
-                connection.shrink();
+                connection.shrink(&mut self.numbers.spare);
             }
         }
         // in order of first packet, whatever places were free then

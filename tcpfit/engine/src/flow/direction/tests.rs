@@ -22,27 +22,11 @@ impl Sink for Rows {
 const SMSS: u32 = 1448;
 
 fn flow(vantage: Vantage, start: u64) -> Flow {
-    let mut sender = Sender::new(0, start, SMSS, vantage);
-    sender.timestamps = true;
-    Flow {
-        sender,
-        arrivals: Arrivals::new(false),
-        acks: Rare::new(0),
-        first_ns: 0,
-        last_ns: 0,
-        offload: false,
-        sack_cut: false,
-        timestamps: true,
-        smss_known: true,
-        acks_seen: false,
-        newest_ack: start,
-        windows: Rare::new(0),
-        fin: None,
-        early: None,
-        probed: None,
-        watched: true,
-        scale: None,
-    }
+    let mut flow = Flow::new(0, start, SMSS, vantage);
+    flow.sender.timestamps = true;
+    flow.timestamps = true;
+    flow.smss_known = true;
+    flow
 }
 
 /// All of the flow's state that tells.
