@@ -72,14 +72,15 @@ impl<'a> Verdict<'a> {
         }
     }
 
-    /// Each DSACK is one arrival beyond the first; the rest of the copies did not arrive.
+    /// Each DSACK is one arrival beyond the first; the rest of the copies did not arrive. What was dropped for its timestamp was
+    /// the original.
     fn lose_unreported(&mut self, filler: Option<usize>) {
         let unit = &self.waiting.unit;
         let seen = unit.copies.iter().filter(|t| t.seen()).count();
         let arrived = 1 + self.waiting.dsacks as usize + usize::from(unit.discarded);
         let by_time = filler.unwrap_or(usize::MAX);
         let mut to_lose = seen.saturating_sub(arrived).min(by_time);
-        for (k, t) in unit.copies.iter().enumerate() {
+        for (k, t) in unit.copies.iter().enumerate().skip(usize::from(unit.discarded)) {
             if t.seen() && to_lose > 0 {
                 self.lost[k] = true;
                 to_lose -= 1;

@@ -211,14 +211,16 @@ impl Sender {
         let Some(echo) = ack.tsecr.filter(|_| self.timestamps && !answered) else {
             return;
         };
-        let latest_ns = ack.time_ns - self.rtt.floor().ns();
+        let floor_ns = self.rtt.floor().ns();
         // what is late comes in the order in which it was sent, for the most part
         let last_late = self.reordering.get().map_or(0, |reordering| reordering.last_late);
-        let late = |u: &Unit| u.sacked_ns == 0 && !u.is_discarded() && u.first_seen() && before(u.tsval, echo);
-        let units = &mut self.board.units;
+        let board = &self.board;
+        // it is another copy that SACK has reported, if any
+        let taken = |u: &Unit| u.sacked_ns != 0 && !(u.is_resent() && u.sacked_ns - board.last(u).time_ns >= floor_ns);
+        let late = |u: &Unit| !taken(u) && !u.is_discarded() && u.first_seen() && before(u.tsval, echo);
         let mut found = None;
-        for (n, unit) in units.iter().enumerate().take(LOOKED_AT) {
-            if unit.time_ns > latest_ns {
+        for (n, unit) in board.units.iter().enumerate().take(LOOKED_AT) {
+            if unit.time_ns > ack.time_ns - floor_ns {
                 break;
             }
             if late(unit) && unit.order > last_late {
@@ -230,7 +232,7 @@ impl Sender {
             }
         }
         if let Some(n) = found {
-            units[n].discard();
+            self.board.units[n].discard();
         }
     }
 
