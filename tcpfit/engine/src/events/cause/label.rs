@@ -60,6 +60,9 @@ impl Sender {
         if can_probe && !q.clocked && due {
             return Reason::Tlp;
         }
+        if q.head && !full_timer && self.is_passed_by(q) {
+            return Reason::FastRack;
+        }
         if q.head && self.duplicate_acks >= DUPTHRESH && self.episodes.answered_ns == q.time_ns {
             return Reason::FastDupthresh;
         }
@@ -139,6 +142,13 @@ impl Sender {
         RACK_MARGIN * (1.0 + window) * self.rtt.srtt_s + RACK_TIMER_S
     }
 
+    /// With SACK: something sent after the last copy has arrived, where it may be nothing above it that did. RACK goes by when
+    /// segments were sent, not by where they are (RFC 8985, 6.2), and waits no longer.
+    fn is_passed_by(&self, q: &Question) -> bool {
+        let waited_s = (q.time_ns - q.last.time_ns) as f64 / 1e9;
+        self.sack && self.delivered_order > q.last.order && waited_s <= self.longest_rack_s()
+    }
+
     /// When the segment was sent that RACK waits for longest: its timer is that of the last, of all that were sent before one
     /// that has come (RFC 8985, 6.2, step 5).
     fn waited_for_ns(&self, q: &Question) -> i64 {
@@ -204,8 +214,7 @@ impl Sender {
             let ran_out = full_timer || self.is_silent(q) || self.vantage == Vantage::Sender && runs;
             let untold = resent_before && ran_out && self.delivered_order <= q.last.order;
             let passed_by = resent_before && self.delivered_order > q.last.order;
-            let waited_s = (q.time_ns - q.last.time_ns) as f64 / 1e9;
-            let rack = passed_by && waited_s <= self.longest_rack_s();
+            let rack = resent_before && self.is_passed_by(q);
             let told = passed_by && (rack || self.is_just_told(q));
             let expired = timer && (full_timer || !told) || untold || resent_before && self.is_too_early(q);
             let expired = q.head && (expired || resent_before && runs && self.is_overlooked(q));
