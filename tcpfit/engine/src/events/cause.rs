@@ -76,7 +76,7 @@ impl Sender {
             Reason::FastDupthresh | Reason::FastRack | Reason::EarlyRetransmit => {
                 self.close_episode(sent.time_ns, false, sink);
                 let row = self.recovery(sent, &question, reason);
-                self.open_episode(Phase::Recovery, row);
+                self.open_episode(Phase::Recovery, sent.tsval, row);
                 self.episodes.recoveries += 1;
                 self.episodes.begun_by_rack += u32::from(reason == Reason::FastRack);
             }

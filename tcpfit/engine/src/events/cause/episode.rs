@@ -5,7 +5,7 @@ use crate::flow::ack_delay::Passage;
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::Unit;
 use crate::flow::sender::{Ack, Sender, LOOKED_AT};
-use crate::flow::sequence::offset;
+use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 
 /// Resends that show a host to go on with recoveries whose originals had come, where the path may have brought these
@@ -21,6 +21,8 @@ pub struct Episodes {
     pub(super) opened: Option<Box<EventRow>>,
     /// Transmission order when the episode began.
     pub(super) order: u64,
+    /// Timestamp of the resend that began it (RFC 3522, 3.2: RetransmitTS); 0 where there is none.
+    pub(super) tsval: u32,
     /// Left edge at the last expiry, and how many expiries it has seen.
     pub(super) timer_una: u64,
     pub(super) backoff: u32,
@@ -58,6 +60,7 @@ impl Blank for Episodes {
         recover: 0,
         opened: None,
         order: 0,
+        tsval: 0,
         timer_una: u64::MAX,
         backoff: 0,
         probe_una: u64::MAX,
@@ -88,10 +91,12 @@ impl Sender {
         unit.is_resent() && self.board.last(unit).order >= self.episodes.order
     }
 
-    pub(super) fn open_episode(&mut self, phase: Phase, row: EventRow) {
+    /// `tsval` is the timestamp of the resend that begins it.
+    pub(super) fn open_episode(&mut self, phase: Phase, tsval: u32, row: EventRow) {
         self.phase = phase;
         self.episodes.recover = self.nxt;
         self.episodes.order = self.order;
+        self.episodes.tsval = tsval;
         self.episodes.partial_ns = 0;
         self.episodes.opened = Some(Box::new(row));
     }
@@ -119,7 +124,7 @@ impl Sender {
     fn recover_again(&mut self, time_ns: i64, hole: u64) {
         let copies = self.board.copies(hole);
         let (earlier, last) = copies.fold((0, 0), |(_, earlier), copy| (earlier, copy.frame));
-        let order = self.episodes.order;
+        let (order, tsval) = (self.episodes.order, self.episodes.tsval);
         let row = EventRow {
             flow: self.flow,
             time_ns,
@@ -133,13 +138,14 @@ impl Sender {
             confidence: 0.8,
             ..EventRow::NONE
         };
-        self.open_episode(Phase::Recovery, row);
+        self.open_episode(Phase::Recovery, tsval, row);
         // what is missing was sent again before, and is this recovery's
         self.episodes.order = order;
         self.episodes.recoveries += 1;
     }
 
-    /// The ACK shows that the original had arrived: a sender that looks takes its reduction back (RFC 3522).
+    /// The ACK shows that the original had arrived: a sender that looks takes its reduction back, if the echo is older than the
+    /// first resend of the episode (RFC 3522, 3.2). What was sent with that, before it or behind it, may bear the same tick.
     pub fn on_eifel(&mut self, ack: &Ack, sink: &mut dyn Sink) {
         let recovery = self.phase == Phase::Recovery;
         let partial = recovery && !self.sack && ack.ack < self.episodes.recover;
@@ -147,7 +153,9 @@ impl Sender {
             Vantage::Sender => 1,
             _ => GONE_ON_AWAY,
         };
-        if self.phase == Phase::Open || partial && self.episodes.gone_on >= shown {
+        let first = self.episodes.tsval;
+        let older = first == 0 || ack.tsecr.is_none_or(|echo| before(echo, first));
+        if self.phase == Phase::Open || !older || partial && self.episodes.gone_on >= shown {
             return;
         }
         if partial {

@@ -154,7 +154,7 @@ impl Sender {
             ..EventRow::NONE
         };
         self.close_episode(sent.time_ns, true, sink);
-        self.open_episode(Phase::Loss, row);
+        self.open_episode(Phase::Loss, sent.tsval, row);
     }
 
     /// No timer is shorter (RFC 6298, 2.3): of what looks so a queue took the beginning, or it was started by what is not seen.
