@@ -105,3 +105,12 @@ def test_flight_of_a_host_that_waits_for_more_duplicates_is_that_of_the_last_thr
     capture.send(0, again_s, asked_s)
     capture.acknowledge(16, max(again_s, first_s + 15 * gap_s) + way_s + 1e-5, again_s)
     assert capture.flights(tmp_path / "flight.pcap") == [flight]
+
+
+def test_what_duplicate_acks_had_told_is_not_in_flight_once_a_recovery_was_taken_back(tmp_path):
+    # 11 outstanding and 9 duplicate ACKs; the ACK of one more takes the second recovery back and begins the third
+    trace = Path(__file__).parent / "scenarios" / "eifel-within-a-tick.trace"
+    path = tmp_path / "taken-back.pcap"
+    path.write_bytes(captures.pcap(Reader().read(trace.read_text()).packets))
+    flights = tcpfit.analyze(path).events.filter(kind="recovery").sort("time_ns")["flight"].to_list()
+    assert flights[1:] == [11.0, 1.0]

@@ -302,11 +302,11 @@ impl Sender {
         }
     }
 
-    /// Without SACK, which few do without: by the duplicate ACKs.
+    /// Without SACK, which few do without: by the duplicate ACKs. Those of a recovery that was taken back still count.
     #[inline(never)]
     fn thought_received(&self) -> u32 {
         match self.phase {
-            Phase::Open => self.duplicate_acks,
+            Phase::Open => self.duplicate_acks.max(self.reno_received()),
             _ => self.unexplained_acks,
         }
     }
