@@ -22,6 +22,10 @@ SCHEDULED_S = 2e-4
 ELSEWHERE = 1.5
 """So many times as long elsewhere than at the sender, where its delays are told by the round trips."""
 
+RESTS = 4.0
+"""Times as long as what passes between two segments of a round: a pacer spreads what it has, over a round trip about
+evenly (RFC 9002, 7.7), or in bursts of a millisecond, and lets no ACK wait so long."""
+
 FILLED = 0.6
 """Of the SMSS: a flow's segments are small if they carry less on average."""
 
@@ -41,14 +45,23 @@ def unprompted(rounds: Rounds) -> Flags:
 
 def runs_out(rounds: Rounds) -> Flags:
     """Rounds of flows that send by a clock of their own, and mostly a short segment in a round: whoever has more to
-    send fills it. But for flows whose segments are filled on average: one that writes record by record ends each
-    with a short one, and over a path whose MTU is below what the MSS option says all are short."""
+    send fills it (RFC 9293, 3.8.6.2.1). But for flows whose segments are filled on average: one that writes record by
+    record ends each with a short one, and over a path whose MTU is below what the MSS option says all are short; these
+    do where they mostly rest, too, as no pacer does."""
     told = (rounds.acked > 0) & (rounds.lost == 0) & (rounds.resent == 0)
     short = told & (rounds.acked % rounds.smss > 0)
     mostly = rounds.count(short) > rounds.count(told) / 2
-    small = rounds.flow_full_size < FILLED
-    runs_out: Flags = (mostly & small & (rounds.flow_unprompted >= OWN_CLOCK))[rounds.owner]
+    small = (rounds.flow_full_size < FILLED) & (rounds.flow_unprompted >= OWN_CLOCK)
+    runs_out: Flags = (mostly & (small | (flow_rested(rounds) >= OWN_CLOCK)))[rounds.owner]
     return runs_out
+
+
+def flow_rested(rounds: Rounds) -> Floats:
+    """Share of each flow's steady rounds, wherever the capture was taken, that outlast their round trip by much more
+    than what passes between two segments: nothing was sent, whatever ACKs had come."""
+    lasted = (rounds.until - rounds.start) / 1e9
+    step = lasted / np.maximum(np.nan_to_num(rounds.sent), 1.0)
+    return _late_share(rounds, lasted - rounds.trip > np.maximum(RESTS * step, ELSEWHERE * rounds.host_s))
 
 
 def flow_unprompted(rounds: Rounds) -> Floats:

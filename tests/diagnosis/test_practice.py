@@ -243,6 +243,24 @@ def test_short_segments_show_that_nothing_is_left_only_where_most_are(tmp_path, 
     assert found.diagnosis.primary == primary
 
 
+@pytest.mark.parametrize("at_client", [False, True], ids=["sender", "receiver"])
+@pytest.mark.parametrize(
+    ("written", "every", "primary"),
+    [(8300, 0.08, "application-limited"), (9000, 0.08, "unknown"), (2300, 0.025, "unknown")],
+    ids=["records", "full segments", "records so close that they may be paced"],
+)
+def test_a_writer_whose_last_segment_is_short_rests_until_it_writes_again(tmp_path, written, every, primary, at_client):
+    """Records of a clock, over a round trip of 90 ms, the next before the ACK of the one before: the path is never
+    empty. Who sends at once what he has, the last segment short, and lets ACKs wait then, has no more."""
+    talk = Conversation(rtt=0.09, at_client=at_client)
+    for n in range(130):
+        at = 0.2 + every * n + (0.045 if at_client else 0.0)
+        talk.data(at, SERVER, written * n, written * (n + 1))
+        talk.ack(at + (2e-4 if at_client else 0.09), CLIENT, written * (n + 1))
+    _, found = talk.report(tmp_path)
+    assert found.diagnosis.primary == primary
+
+
 def test_even_steps_behind_a_shaper_are_no_send_buffer(tmp_path):
     """Two segments every 3.03 ms, as a shaper before the capture point lets them pass: the flight is 14 segments in a
     round trip of 20.4 ms, and each round begins 0.8 ms after the ACK, less than a host may take."""
