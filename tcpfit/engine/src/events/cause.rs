@@ -78,6 +78,9 @@ impl Sender {
                 let row = self.recovery(sent, &question, reason);
                 self.open_episode(Phase::Recovery, sent.tsval, row);
                 self.episodes.recoveries += 1;
+                if reason == Reason::FastDupthresh && sent.frame != 0 {
+                    self.episodes.asked_by = self.duplicate_acks;
+                }
                 self.episodes.begun_by_rack += u32::from(reason == Reason::FastRack);
             }
             Reason::PartialAck if self.phase == Phase::Open => self.episodes.gone_on += 1,

@@ -4,7 +4,7 @@
 use crate::events::cause::DUPTHRESH;
 use crate::flow::arrivals::Missing;
 use crate::flow::scoreboard::{segments, Scoreboard, Transmission, Unit, EARNED};
-use crate::flow::sender::{Sender, Sent};
+use crate::flow::sender::{Sender, Sent, LOOKED_AT};
 use crate::rows::Phase;
 
 impl Sender {
@@ -53,7 +53,12 @@ impl Sender {
             return (0, left);
         };
         if !self.sack {
-            let asked = self.phase == Phase::Recovery || self.duplicate_acks >= DUPTHRESH;
+            let enough = match self.answers_third_with_new_data() {
+                true if self.episodes.asked_by <= DUPTHRESH => u32::MAX,
+                true => self.episodes.asked_by,
+                false => DUPTHRESH,
+            };
+            let asked = self.phase == Phase::Recovery || self.duplicate_acks >= enough;
             return (usize::from(asked), head.right());
         }
         // in a recovery one below what was SACKed is enough (RFC 6675, 4, NextSeg)
@@ -64,6 +69,17 @@ impl Sender {
         let below = sacked.map_or(head.right(), |u| u.left);
         let holes = self.board.units.range(0..many).take_while(|u| u.left < below);
         (holes.filter(|u| !u.first_seen() && !u.is_resent()).count(), below)
+    }
+
+    /// With the third duplicate ACK the sender let new data go, and sent nothing again (RFC 5681, 3.2): it waits for more of them.
+    /// Away from the sender what echoes an ACK passes with it (RFC 7323, 4.3).
+    fn answers_third_with_new_data(&self) -> bool {
+        let third_ns = self.duplicates.third_ns;
+        let units = self.board.units.iter().rev().take(LOOKED_AT);
+        self.timestamps
+            && units
+                .take_while(|u| u.time_ns >= third_ns)
+                .any(|u| u.time_ns == third_ns)
     }
 
     /// Segments that ACKs must have let go after the newest data seen: while no loss is known the window does not shrink (RFC
@@ -132,11 +148,6 @@ impl Sender {
     /// The lowest unit outstanding.
     pub fn head(&self) -> Option<(u64, u64)> {
         self.board.units.front().map(|u| (u.left, u.right()))
-    }
-
-    /// Order of the first transmission of the newest data outstanding.
-    pub fn newest_order(&self) -> Option<u64> {
-        self.board.units.back().map(|u| u.order)
     }
 
     /// The guess that the transmission `order` carried the range at `left` was wrong.

@@ -48,6 +48,8 @@ pub struct Episodes {
     pub(super) partial_ns: i64,
     /// How the segment that passes now came, as far as a path stood still.
     pub(super) passage: Passage,
+    /// Duplicate ACKs that had asked for the last fast retransmit that was seen; 0 before one was.
+    pub asked_by: u32,
     /// When a resend passed that duplicate ACKs had asked for, as no silence came before it.
     pub answered_ns: i64,
     pub recoveries: u64,
@@ -74,6 +76,7 @@ impl Blank for Episodes {
         least_timer_s: SHORTEST_TIMER_S,
         partial_ns: 0,
         passage: Passage::NONE,
+        asked_by: 0,
         answered_ns: i64::MIN,
         recoveries: 0,
         timeouts: 0,

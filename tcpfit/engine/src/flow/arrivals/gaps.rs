@@ -31,8 +31,9 @@ pub struct Missing {
     pub index: Option<i64>,
     pub order: u64,
     pub left: u64,
-    /// It carried data that had been sent before.
+    /// It carried data that had been sent before, and where the newest of these ended.
     pub again: bool,
+    pub newest: u64,
     /// When its absence showed, the frame that showed it, and arrivals until then.
     pub time_ns: i64,
     /// When the hole that it belongs to was sent, as far as was guessed.
@@ -154,11 +155,9 @@ impl Arrivals {
     /// More new data are missing than identifications were skipped since the last resend passed. What was skipped before
     /// that and after the newest data seen was new data then, not resends that were lost.
     fn take_back(&mut self, new: u32, sender: &mut Sender) {
-        let (Some(uncommon), Some(newest)) = (&mut self.uncommon, sender.newest_order()) else {
-            return;
-        };
+        let Some(uncommon) = &mut self.uncommon else { return };
         let mut n = uncommon.missing.len();
-        while n > 0 && uncommon.skipped.len() < new as usize && uncommon.missing[n - 1].order > newest {
+        while n > 0 && uncommon.skipped.len() < new as usize && uncommon.missing[n - 1].newest >= sender.nxt {
             n -= 1;
             let Missing {
                 index,
@@ -322,6 +321,7 @@ impl Arrivals {
             order: sender.order,
             left,
             again: left < sender.nxt,
+            newest: sender.nxt,
             time_ns: passing.time_ns,
             hole_ns,
             frame: passing.frame,
