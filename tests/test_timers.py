@@ -99,10 +99,11 @@ def stamps(sent_s, echoed_s):
     return struct.pack(">BBBBII", 1, 1, 8, 10, *(1000 + int(1000 * at_s) for at_s in (sent_s, echoed_s)))
 
 
-def held_resend(tmp_path, late_s):
-    """At the receiver, without SACK: rounds of eight segments over 100 ms, of the last the first is lost. Its resend,
-    which the third duplicate ACK asked for, comes `late_s` after a round trip."""
-    way_s, count, rounds = 0.05, 8, 30
+def held_resend(tmp_path, late_s, count=8, timer_s=None):
+    """At the receiver, without SACK: rounds of `count` segments over 100 ms, of the last the first is lost. Its resend,
+    which the third duplicate ACK asked for, or the timer that has run since it was sent, comes `late_s` after a round
+    trip."""
+    way_s, rounds = 0.05, 30
     talk = Conversation(sack=False, halves_s=(1e-5, 2 * way_s), options=stamps(0, 0))
     head = 1 + (rounds - 1) * count * MSS
     seq, heard_s = 1, 0.0
@@ -116,19 +117,26 @@ def held_resend(tmp_path, late_s):
             seq += MSS
         heard_s = sent_s + way_s
     third_s = sent_s + way_s + 3 * 5e-4 + 1e-5
-    resent_s = third_s + way_s
+    resent_s = third_s + way_s if timer_s is None else sent_s + timer_s
     came_s = resent_s + way_s + late_s
-    talk.sent(came_s, head, payload=MSS, options=stamps(resent_s, third_s), ip_id=241)
+    talk.sent(came_s, head, payload=MSS, options=stamps(resent_s, third_s), ip_id=1 + count * rounds)
     talk.heard(came_s + 1e-5, seq, options=stamps(came_s, resent_s))
-    return talk.analysed(tmp_path / "held.pcap").flows.row(0, named=True)
+    return talk.analysed(tmp_path / "held.pcap")
 
 
 def test_a_resend_that_the_path_held_is_not_the_timers(tmp_path):
     """A short timer could have run for the 150 ms and more that the left edge stood; three duplicates had asked."""
     for late_s in (0.003, 0.06, 0.1):
-        flow = held_resend(tmp_path, late_s)
+        flow = held_resend(tmp_path, late_s).flows.row(0, named=True)
         assert "receiver" == flow["vantage"]
         assert (1, 0) == (flow["fast_recoveries"], flow["timeouts"]), late_s
+
+
+@pytest.mark.parametrize("late_s", [0.0, 0.03, 0.1])
+def test_by_the_senders_clock_a_timer_ran_no_longer_for_what_held_its_resend(tmp_path, late_s):
+    captured = held_resend(tmp_path, late_s, count=3, timer_s=0.35)
+    assert captured.flows["vantage"][0] == "receiver"
+    assert captured.events.filter(kind="timeout")["value"].to_list() == pytest.approx([0.35], abs=0.002)
 
 
 def test_no_timer_runs_for_a_millisecond(tmp_path):

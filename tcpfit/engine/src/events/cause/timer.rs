@@ -3,7 +3,7 @@
 use super::question::Question;
 use super::{frame, Episodes};
 use crate::flow::scoreboard::Transmission;
-use crate::flow::sender::{Sender, Sent};
+use crate::flow::sender::{Sender, Sent, LOOKED_AT};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 
@@ -15,6 +15,8 @@ pub const SHORTEST_TIMER_S: f64 = 0.15;
 const LARGEST_BACKOFF: u32 = 16;
 /// Least timer that RFC 6298 (2.4) asks for.
 const RFC_FLOOR_S: f64 = 1.0;
+/// Ticks that timestamps and the times of two packets differ by without a longer way.
+const STAMPS_OFF: i64 = 2;
 /// A timer is doubled to 64 times its length at most (Padhye et al. 1998, section II-B; Linux: 120 s).
 const MOST_DOUBLINGS: u32 = 6;
 
@@ -101,7 +103,7 @@ impl Sender {
     }
 
     pub(super) fn on_timeout(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
-        let timer_s = self.ran_s(q);
+        let timer_s = self.ran_s(q) - self.longer_way_s(sent);
         let whole = timer_s >= self.least_round_trip_s();
         let head = if self.one_way { sent.left } else { self.una };
         let again = self.episodes.timer_una == head;
@@ -174,6 +176,28 @@ impl Sender {
             (q.time_ns - partial_ns) as f64 / 1e9
         } else {
             q.timer_s
+        }
+    }
+
+    /// Away from the sender: how much longer the resend was under way than the newest data, by the sender's own clock (RFC 7323, 4.1),
+    /// as far as that is more than the ticks leave open. What was under way for less had a queue before it that has emptied
+    /// since, and the start of the timer may be known from what passed it sooner.
+    fn longer_way_s(&self, sent: &Sent) -> f64 {
+        let tick_ns = i64::from(self.stamp_tick_ns);
+        // what a path held that stood still is taken off already
+        if tick_ns == 0 || sent.tsval == 0 || self.episodes.passage.held_ns > 0 {
+            return 0.0;
+        }
+        let mut newest = self.board.units.iter().rev().take(LOOKED_AT);
+        let Some(newest) = newest.find(|unit| unit.tsval != 0) else {
+            return 0.0;
+        };
+        let ticks = i64::from(sent.tsval.wrapping_sub(newest.tsval) as i32);
+        let longer_ns = sent.time_ns - newest.time_ns - ticks * tick_ns;
+        if longer_ns > STAMPS_OFF * tick_ns {
+            longer_ns as f64 / 1e9
+        } else {
+            0.0
         }
     }
 
