@@ -265,6 +265,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "syn-again-first-answered": ["syn-loss"],
         "syn-again-vantage": ["syn-loss"],
         "timeout-go-back": ["sack-absent"],
+        "waits-for-more-receiver": ["sack-absent"],
         "zero-window": ["slow-receiver"],
         "zero-window-before-data": ["slow-receiver"],
         "zero-window-empty": ["slow-receiver"],

@@ -55,6 +55,10 @@ pub struct Answers {
     /// Duplicate ACKs during the stretch under way, and of these, those that its first resend can have brought.
     duplicates: u64,
     late_duplicates: u64,
+    /// Behind the last resend that is known to have filled a hole: the next transmission, and duplicate ACKs so far.
+    filled: Option<(u64, u64)>,
+    /// Duplicate ACKs that can only have answered what came late.
+    surplus: i64,
     /// Segments that ACKs of it may have answered together with others, and when the first of these ACKs came: nothing has
     /// shown that the receiver held anything by then.
     together: u64,
@@ -129,6 +133,8 @@ impl Moment {
 /// A stretch of resends that is over.
 pub struct Stretch {
     pub number: u32,
+    /// Duplicate ACKs that can only have answered what came late.
+    pub surplus: i64,
     /// Its copies known to be needless that were answered.
     pub answered: u32,
     /// Those that were not when they should have been.
@@ -151,6 +157,8 @@ impl Answers {
             since: Moment::NONE,
             duplicates: 0,
             late_duplicates: 0,
+            filled: None,
+            surplus: 0,
             together: 0,
             together_ns: 0,
             filling: Filling::No,
@@ -243,6 +251,20 @@ impl Answers {
         }
     }
 
+    /// An ACK of the stretch under way fills a hole: by the resend `order`, of so many segments, as its echo proves (RFC 7323, 4.3), or
+    /// nothing tells by what. Since the last such ACK the receiver had a hole, and so has answered at once what came (RFC
+    /// 5681, 4.2): duplicate ACKs beyond the transmissions between the two resends, and those `after` the second that may have come
+    /// before it, answer what came late.
+    pub fn on_filled(&mut self, by: Option<(u64, u32)>, after: u64) {
+        let before = std::mem::take(&mut self.filled);
+        let Some((order, segments)) = by else { return };
+        if let Some((behind, duplicates)) = before.filter(|_| !self.path_makes_copies()) {
+            let sent = order.saturating_sub(behind) + after;
+            self.surplus += (self.duplicates - duplicates).saturating_sub(sent) as i64;
+        }
+        self.filled = Some((order + u64::from(segments), self.duplicates));
+    }
+
     /// The stretch of resends under way.
     pub fn under_way(&self) -> Option<u32> {
         self.under_way.then_some(self.stretch)
@@ -264,6 +286,7 @@ impl Answers {
             self.undisturbed.1 += now.bytes - since.bytes;
             self.missing += now.missing - since.missing;
             (self.duplicates, self.late_duplicates, self.numbered) = (0, 0, true);
+            (self.filled, self.surplus) = (None, 0);
             self.counted = (now.acks, now.bytes);
             (self.together, self.filling, self.of_one) = (0, Filling::No, false);
             (self.by_twos, self.waited) = (!self.have_acks_of(SEGMENTS_AN_ACK, now.smss), false);
@@ -402,6 +425,7 @@ impl Answers {
         let answered = i64::from(since.held) + (now.acks - since.acks + self.duplicates) as i64;
         let closed = Stretch {
             number: self.stretch,
+            surplus: std::mem::take(&mut self.surplus),
             answered: std::mem::take(&mut self.answered),
             unanswered: std::mem::take(&mut self.unanswered),
             lost: self.lost(sent, answered, now.smss),

@@ -14,6 +14,7 @@ use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
 /// Why a resend of a stretch may not have been needed, the surest first.
 #[derive(Clone, Copy)]
 enum Doubt {
+    Late,
     Unheard,
     Above,
     Head,
@@ -70,7 +71,7 @@ impl Fates {
         let (stretch, smss) = (self.answers.close(now), now.smss);
         let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
-        let mut left = i64::from(needless) + i64::from(stretch.answered);
+        let mut left = (i64::from(needless) + i64::from(stretch.answered)).max(stretch.surplus);
         // they are the last that were delivered
         let first = self.waiting.place_of(stretch.number);
         for w in self.waiting.iter_mut_from(first).filter(mine) {
@@ -84,10 +85,13 @@ impl Fates {
             let copies = &w.unit.copies;
             copies[filler].time_ns - copies[filler - 1].time_ns < now.least_ns
         };
-        for doubt in [Doubt::Unheard, Doubt::Above, Doubt::Head] {
+        let late = self.late_in_a_row(stretch.surplus, stretch.number, first, smss);
+        let doubts = [Doubt::Late, Doubt::Unheard, Doubt::Above, Doubt::Head];
+        for doubt in doubts {
             for w in self.waiting.iter_mut_from(first).filter(mine) {
                 while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
                     let so = match doubt {
+                        Doubt::Late => late.contains(&w.unit.first().order),
                         Doubt::Unheard => unheard(w, filler),
                         Doubt::Above => !w.head,
                         Doubt::Head => w.head,
@@ -114,6 +118,22 @@ impl Fates {
         let needed = units.filter(|w| seems_needed(w)).map(|w| u64::from(size(w))).sum();
         self.answers.lone.on_stretch(needed);
         self.lose_needless(&stretch, first, smss);
+    }
+
+    /// Of originals that came late, as many as duplicate ACKs of the stretch tell for certain: those that were sent one behind the
+    /// other, as what holds one holds the next, by their order. None where there is no such row, or it may be any one of them.
+    fn late_in_a_row(&mut self, count: i64, stretch: u32, first: usize, smss: u32) -> Vec<u64> {
+        if count < 2 {
+            return Vec::new();
+        }
+        let mine = |w: &&mut Waiting| w.stretch == stretch && seems_needed(w) && w.unit.first().seen();
+        let size = |w: &Waiting| u64::from(segments(w.unit.right - w.unit.left, smss));
+        let units = self.waiting.iter_mut_from(first).filter(mine);
+        let mut originals: Vec<_> = units.map(|w| (w.unit.first().order, size(w))).collect();
+        originals.sort_unstable();
+        let in_a_row = |run: &&[(u64, u64)]| run.windows(2).all(|pair| pair[0].0 + pair[0].1 == pair[1].0);
+        let run = originals.windows(count as usize).find(in_a_row);
+        run.map_or_else(Vec::new, |run| run.iter().map(|&(order, _)| order).collect())
     }
 
     /// A duplicate ACK came while nothing was sent again, and no data held above a hole explain it: it answers what the

@@ -1,7 +1,7 @@
 //! What an ACK that moves the left edge takes off the board, and what it tells of that: the round trip, and which copy came.
 
-use super::{Ack, Sender};
-use crate::flow::scoreboard::{segments, Unit};
+use super::{Ack, Sender, LOOKED_AT};
+use crate::flow::scoreboard::{segments, History, Unit};
 use crate::rows::{Phase, Sink, Vantage};
 
 /// What an ACK that moved the left edge has covered so far.
@@ -15,6 +15,9 @@ struct Taken {
     /// When the resend was sent whose timestamp the ACK echoes.
     echoed: Option<i64>,
 }
+
+/// Least round trips that an answer takes to a segment that others may have overtaken, by a queue or because it was held.
+const HELD: f64 = 1.125;
 
 impl Sender {
     /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
@@ -146,6 +149,9 @@ impl Sender {
                         }
                     }
                 }
+                if head && !self.sack && self.vantage == Vantage::Sender {
+                    self.on_hole_filled(&history, count, ack);
+                }
                 let delivered_ns = if unit.sacked_ns != 0 {
                     unit.sacked_ns
                 } else {
@@ -183,6 +189,22 @@ impl Sender {
         } else {
             (taken.oldest, None)
         }
+    }
+
+    /// Without SACK: the ACK covers the head, which was sent again. The echo tells what filled the hole (RFC 7323, 4.3).
+    #[inline(never)]
+    fn on_hole_filled(&mut self, head: &History, count: u32, ack: &Ack) {
+        let by = ack.tsecr.filter(|_| self.timestamps).and_then(|echo| {
+            let mut newest = head.copies.iter().skip(1).rev();
+            newest.find(|t| t.seen() && t.tsval == echo)
+        });
+        // what was sent after it can have come before it only if it took longer than the way takes
+        let heard_ns = ack.time_ns - self.round_trips_ns(HELD);
+        let newest = self.board.units.iter().rev().take(LOOKED_AT);
+        let newest = newest.take_while(|u| by.is_some_and(|t| u.order > t.order));
+        let after = newest.filter(|u| u.time_ns < heard_ns);
+        let after = after.map(|u| u64::from(u.segments(self.smss))).sum();
+        self.fates.answers.on_filled(by.map(|t| (t.order, count)), after);
     }
 
     /// Without SACK, in a recovery: the head that an ACK covers was never sent again.
