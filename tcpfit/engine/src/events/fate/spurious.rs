@@ -10,6 +10,7 @@ use crate::flow::scoreboard::{segments, History, Scoreboard, Transmission};
 use crate::flow::sender::{Ack, Sent, LOOKED_AT};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
+use std::collections::BTreeSet;
 
 /// Why a resend of a stretch may not have been needed, the surest first.
 #[derive(Clone, Copy)]
@@ -85,13 +86,13 @@ impl Fates {
             let copies = &w.unit.copies;
             copies[filler].time_ns - copies[filler - 1].time_ns < now.least_ns
         };
-        let late = self.late_in_a_row(stretch.surplus, stretch.number, first, smss);
-        let doubts = [Doubt::Late, Doubt::Unheard, Doubt::Above, Doubt::Head];
-        for doubt in doubts {
+        let mut late = self.late_in_a_row(stretch.surplus, stretch.number, first, smss);
+        for doubt in [Doubt::Late, Doubt::Unheard, Doubt::Above, Doubt::Head] {
             for w in self.waiting.iter_mut_from(first).filter(mine) {
                 while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
                     let so = match doubt {
-                        Doubt::Late => late.contains(&w.unit.first().order),
+                        // an original comes once, however often it was sent again
+                        Doubt::Late => late.remove(&w.unit.first().order),
                         Doubt::Unheard => unheard(w, filler),
                         Doubt::Above => !w.head,
                         Doubt::Head => w.head,
@@ -122,9 +123,9 @@ impl Fates {
 
     /// Of originals that came late, as many as duplicate ACKs of the stretch tell for certain: those that were sent one behind the
     /// other, as what holds one holds the next, by their order. None where there is no such row, or it may be any one of them.
-    fn late_in_a_row(&mut self, count: i64, stretch: u32, first: usize, smss: u32) -> Vec<u64> {
+    fn late_in_a_row(&mut self, count: i64, stretch: u32, first: usize, smss: u32) -> BTreeSet<u64> {
         if count < 2 {
-            return Vec::new();
+            return BTreeSet::new();
         }
         let mine = |w: &&mut Waiting| w.stretch == stretch && seems_needed(w) && w.unit.first().seen();
         let size = |w: &Waiting| u64::from(segments(w.unit.right - w.unit.left, smss));
@@ -133,7 +134,7 @@ impl Fates {
         originals.sort_unstable();
         let in_a_row = |run: &&[(u64, u64)]| run.windows(2).all(|pair| pair[0].0 + pair[0].1 == pair[1].0);
         let run = originals.windows(count as usize).find(in_a_row);
-        run.map_or_else(Vec::new, |run| run.iter().map(|&(order, _)| order).collect())
+        run.into_iter().flatten().map(|&(order, _)| order).collect()
     }
 
     /// A duplicate ACK came while nothing was sent again, and no data held above a hole explain it: it answers what the
