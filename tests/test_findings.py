@@ -255,6 +255,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "receiver-partial-ack-queued": ["sack-absent"],
         "receiver-timeout-again": ["sack-absent"],
         "reno-recovery-again": ["sack-absent"],
+        "resend-held-between": ["sack-absent"],
         "round-trip-fell": ["sack-absent"],
         "router-two-interfaces": ["duplicated-capture"],
         "syn-ack-again": ["syn-loss"],

@@ -17,7 +17,7 @@ struct Taken {
 }
 
 /// Least round trips that an answer takes to a segment that others may have overtaken, by a queue or because it was held.
-const HELD: f64 = 1.125;
+const HELD: f64 = 1.0625;
 
 impl Sender {
     /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
@@ -202,7 +202,7 @@ impl Sender {
         let heard_ns = ack.time_ns - self.round_trips_ns(HELD);
         let newest = self.board.units.iter().rev().take(LOOKED_AT);
         let newest = newest.take_while(|u| by.is_some_and(|t| u.order > t.order));
-        let after = newest.filter(|u| u.time_ns < heard_ns);
+        let after = newest.filter(|u| u.time_ns <= heard_ns);
         let after = after.map(|u| u64::from(u.segments(self.smss))).sum();
         self.fates.answers.on_filled(by.map(|t| (t.order, count)), after);
     }
