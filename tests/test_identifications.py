@@ -119,3 +119,59 @@ def test_the_number_skipped_before_a_timer_s_resend_is_that_of_data_that_turn_ou
     path.write_bytes(captures.pcap(Reader().read("\n".join(lines)).packets))
     losses = tcpfit.analyze(path).events.filter(kind="loss")
     assert sorted(losses["left"].to_list()) == [hole, new]
+
+
+def test_what_was_skipped_with_the_resend_that_began_a_recovery_was_sent_before_it(tmp_path):
+    """Two holes; of the new data that duplicate ACKs let go two are lost, and so is the resend of the first hole. That
+    of the second passes, and three numbers before it are missing. The new data are known to be missing when others
+    pass; with SACK a host fills holes before it sends new data (RFC 6675, 4, NextSeg), so the recovery had them
+    outstanding: it is one."""
+    lines = [
+        "+0 < S 0:0(0) win 64000 <mss 1000,sackOK,wscale 7>",
+        "+0.0001 > S. 0:0(0) ack 1 win 64000 <mss 1000,sackOK,wscale 7>",
+        "+0.0199 < . 1:1(0) ack 1 win 500",
+    ]
+    left = 1
+    for _ in range(4):
+        for n in range(4):
+            lines.append(f"+{0.0131 if n == 0 else 0.0019:.4f} < . {left}:{left + 1000}(1000) ack 1 win 500")
+            left += 1000
+            lines.append(f"+0.0001 > . 1:1(0) ack {left} win 500")
+
+    def data(number, wait_s, lost=False):
+        at = left + 1000 * number
+        lines.append(f"+{wait_s:.4f} < . {at}:{at + 1000}(1000) ack 1 win 500{' [lost]' if lost else ''}")
+
+    def ack(number, *blocks):
+        sack = ",".join(f"sack {left + 1000 * first}:{left + 1000 * last}" for first, last in blocks)
+        lines.append(f"+0.0001 > . 1:1(0) ack {left + 1000 * number} win 500{f' <{sack}>' if sack else ''}")
+
+    data(0, 0.0131, lost=True)
+    data(1, 0.0001)
+    ack(0, (1, 2))
+    data(2, 0.0019, lost=True)
+    data(3, 0.0001)
+    ack(0, (3, 4), (1, 2))
+    for last in (5, 6, 7, 8):
+        data(last - 1, 0.0019)
+        ack(0, (3, last), (1, 2))
+    data(8, 0.0090, lost=True)
+    data(9, 0.0001, lost=True)
+    data(0, 0.0010, lost=True)
+    data(2, 0.0009)
+    ack(0, (1, 8))
+    data(10, 0.0019)
+    ack(0, (10, 11), (1, 8))
+    data(0, 0.0199)
+    ack(8, (10, 11))
+    data(8, 0.0009)
+    ack(9, (10, 11))
+    data(9, 0.0009)
+    ack(11)
+    path = tmp_path / "receiver.pcap"
+    path.write_bytes(captures.pcap(Reader().read("\n".join(lines)).packets))
+    events = tcpfit.analyze(path).events
+    lost = [left + 1000 * number for number in (0, 0, 2, 8, 9)]
+    assert lost == sorted(events.filter(kind="loss")["left"].to_list())
+    recovery = events.filter(kind="recovery")
+    assert [(left, left + 10_000)] == recovery.select("left", "right").rows()

@@ -122,6 +122,16 @@ impl Sender {
         }
     }
 
+    /// The transmission that began the recovery under way, with SACK.
+    pub fn began_recovery(&self) -> Option<u64> {
+        (self.sack && self.phase == Phase::Recovery).then(|| self.episodes.order)
+    }
+
+    /// All that is outstanding had been sent when the recovery began.
+    pub fn extend_recovery(&mut self) {
+        self.episodes.recover = self.nxt;
+    }
+
     /// Data sent during a recovery were lost and sent again, and are still missing at its end: the loss that they show
     /// begins another (RFC 6675, 5).
     fn recover_again(&mut self, time_ns: i64, hole: u64) {

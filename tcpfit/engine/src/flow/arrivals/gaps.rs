@@ -111,7 +111,7 @@ impl Arrivals {
             let due = if surplus { sender.passed_over(passing.left) } else { 0 };
             self.id.explain(new, new + due);
         }
-        self.take_back(new, sender);
+        let before_recovery = self.take_back(new, sender);
         let spare = self.skipped().saturating_sub(new as usize);
         let silence = self.silence(passing, sender);
         let enough = |s: &Silence| spare > s.lost_expiries;
@@ -140,6 +140,9 @@ impl Arrivals {
             true => sender.last_sent_ns,
         };
         self.missing_data(new, passing.left, sent_ns, passing, sender);
+        if before_recovery {
+            sender.extend_recovery();
+        }
         if let Some(silence) = silence.filter(|_| tail) {
             // what passes now is itself sent again: its first copy was lost with the tail
             let expiries = silence.lost_expiries.min(spare - 1);
@@ -153,9 +156,22 @@ impl Arrivals {
     }
 
     /// More new data are missing than identifications were skipped since the last resend passed. What was skipped before
-    /// that and after the newest data seen was new data then, not resends that were lost.
-    fn take_back(&mut self, new: u32, sender: &mut Sender) {
-        let Some(uncommon) = &mut self.uncommon else { return };
+    /// that and after the newest data seen was new data then, not resends that were lost. True if some of it was skipped together
+    /// with the resend that began the recovery under way: with SACK holes are filled before new data are sent (RFC 6675, 4,
+    /// NextSeg), so it had gone before.
+    fn take_back(&mut self, new: u32, sender: &mut Sender) -> bool {
+        let Some(uncommon) = &mut self.uncommon else {
+            return false;
+        };
+        let first = sender.began_recovery();
+        let began = |missing: &Missing| missing.again && Some(missing.order) == first;
+        let shown_by = uncommon
+            .missing
+            .iter()
+            .rev()
+            .find(|missing| began(missing))
+            .map(|missing| missing.frame);
+        let mut before_recovery = false;
         let mut n = uncommon.missing.len();
         while n > 0 && uncommon.skipped.len() < new as usize && uncommon.missing[n - 1].newest >= sender.nxt {
             n -= 1;
@@ -164,9 +180,11 @@ impl Arrivals {
                 order,
                 left,
                 again,
+                frame,
                 ..
             } = uncommon.missing[n];
             if let (Some(index), true) = (index, again) {
+                before_recovery |= shown_by == Some(frame) && first != Some(order);
                 uncommon.missing.remove(n);
                 uncommon.skipped.push_front(index);
                 sender.forget(order, left);
@@ -174,6 +192,7 @@ impl Arrivals {
         }
         let lacking = u64::from(new).saturating_sub(uncommon.skipped.len() as u64);
         uncommon.counts.unplaced = uncommon.counts.unplaced.saturating_sub(lacking);
+        before_recovery
     }
 
     /// A resend passes and identifications are missing before it: earlier expiries of the timer, the tail that was lost
