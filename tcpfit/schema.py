@@ -288,6 +288,12 @@ EVENTS = (
         "segments concerned: of a loss_event its losses, of a recovery its resends, of a timeout the back-off (0 first), of a reordering its extent, of a reorder_event its depth d, of an ecn_mark its marks (ece: at least one)",
     ),
     Column(
+        "doublings",
+        U32,
+        "",
+        "of a timeout: how often its timer had been doubled (RFC 6298, 5.5), by expiries since the last sample of the round trip, of this series or of one before; null otherwise",
+    ),
+    Column(
         "flight",
         F64,
         "segments",

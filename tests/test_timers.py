@@ -11,6 +11,7 @@ import pytest
 from captures import ACK, START_NS, SYN, Packet
 
 import tcpfit
+from tcpfit.parameters import estimate
 
 SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
 MSS, RTT_S = 1000, 0.05
@@ -188,8 +189,13 @@ def test_without_a_sample_the_timer_stays_doubled(tmp_path):
     talk.heard(first_s + RTT_S, seq + MSS)
     talk.sent(first_s + RTT_S + 0.5, seq + MSS, payload=MSS)
     talk.heard(first_s + RTT_S + 0.5 + RTT_S, seq + 2 * MSS)
-    timeouts = talk.analysed(tmp_path / "doubled.pcap").events.filter(pl.col("kind") == "timeout")
+    analysis = talk.analysed(tmp_path / "doubled.pcap")
+    timeouts = analysis.events.filter(pl.col("kind") == "timeout")
     assert timeouts["segments"].to_list() == [0, 0]
+    assert timeouts["doublings"].to_list() == [0, 1]
+    assert pytest.approx([0.25, 0.5], abs=1e-4) == timeouts["value"].to_list()
+    parameters = estimate(analysis.flows, analysis.events, analysis.rounds)
+    assert pytest.approx(0.25, abs=1e-4) == parameters.filter(name="rto")["value"].item()
     for column in ("replayed_s", "replayed_rfc_s"):
         first, second = timeouts[column]
         assert second == pytest.approx(2 * first)

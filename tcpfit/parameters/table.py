@@ -20,7 +20,7 @@ NAMES = {
     "rtt": ("s", "mean round-trip time as the sender sees it"),
     "rtt_min": ("s", "smallest round-trip time"),
     "rtt_p95": ("s", "95th percentile of the round-trip time"),
-    "rto": ("s", "mean first timeout of a series (T0 of Padhye et al. 1998); replayed (RFC 6298) where none was seen"),
+    "rto": ("s", "mean first timeout of a series (T0 of Padhye et al. 1998, undoubled); replayed where none was seen"),
     "p_to": ("", "share of loss events that ended in a timeout"),
     "w": ("segments", "mean data in flight when a recovery or a series of timeouts began (RFC 6675's pipe)"),
     "w_max": ("segments", "window limit of receiver or sender, null where none was reached"),

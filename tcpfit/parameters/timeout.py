@@ -1,8 +1,10 @@
 """Timeouts: rto, the mean first timeout of a series (T0), and p_to, the share of loss events that ended in one.
 
-**Definitions**: `rto` is the mean of `value` over the timeouts with back-off 0 (Padhye et al. 1998 call it T0), the
-SYN's left out. A flow without a timeout has the mean of the replayed timer instead (`flows.rto_s`, RFC 6298), n = 0 and
-no interval. `p_to` counts the loss events of which `timeout_follows` is known.
+**Definitions**: `rto` is the mean over the timeouts with back-off 0 of how long their timers would have run undoubled
+(Padhye et al. 1998 call it T0), the SYN's left out: `value`, halved for each of the `doublings` that expiries of a
+series before have left, as no ACK since gave a sample of the round trip (RFC 6298, 5, the note on 5.5; Karn). A flow
+without a timeout has the mean of the replayed timer instead (`flows.rto_s`, RFC 6298), n = 0 and no interval. `p_to`
+counts the loss events of which `timeout_follows` is known.
 **Interval**: Student's over the series; for the share that of Jeffreys for as many independent loss events as tell as
 much, since a recovery that fails makes two of them, the first loss and the lost resend, which share a timeout.
 **Validation**: tests/parameters/test_rates.py.
@@ -17,9 +19,10 @@ from tcpfit.parameters.intervals import Estimate, exact, mean, share_interval, s
 
 
 def rto(evidence: Evidence) -> Estimate:
-    """Mean first timeout of a series, in seconds; the replayed timer where none was seen."""
+    """Mean first timeout of a series, undoubled, in seconds; the replayed timer where none was seen."""
     first = evidence.first_timeouts
-    seen = mean(first.floats("value"), first.owner, len(evidence))
+    undoubled = first.floats("value") / np.exp2(np.nan_to_num(first.floats("doublings")))
+    seen = mean(undoubled, first.owner, len(evidence))
     replayed = exact(evidence.column("rto_s"), np.zeros(len(evidence), np.int64))
     return seen.where(seen.n >= 1, replayed)
 

@@ -351,6 +351,7 @@ mod tests {
             frame: u64::MAX.into(),
             cause_frame: u64::MAX.into(),
             segments: u32::MAX,
+            doublings: u32::MAX.into(),
             flight: -1.0 / 3.0,
             phase: Phase::Loss,
             confidence: -1.0 / 3.0,

@@ -201,6 +201,7 @@ stowable!(EventRow, EventColumns, |row| {
     frame: u64 = row.frame,
     cause_frame: u64 = row.cause_frame,
     segments: u32 = row.segments,
+    doublings: u32 = row.doublings,
     flight: f64 = known(row.flight),
     phase: Phase = row.phase,
     confidence: f64 = row.confidence,

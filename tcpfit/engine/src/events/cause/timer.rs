@@ -141,6 +141,7 @@ impl Sender {
             frame: frame(sent.frame).into(),
             cause_frame: frame(q.last.frame).into(),
             segments: self.episodes.backoff,
+            doublings: doublings.into(),
             flight: self.flight(),
             phase: self.phase,
             confidence: if self.one_way {
