@@ -99,8 +99,11 @@ pub struct Answer {
     pub tsval: Option<u32>,
     pub tsecr: Option<u32>,
     pub left: u64,
+    pub right: u64,
     /// Highest byte sent before.
     pub nxt: u64,
+    /// The left edge, if three duplicate ACKs have come and what they ask for has not been sent again.
+    pub due: Option<u64>,
     /// For how long no data had passed.
     pub silence_ns: i64,
     /// The data before it ended with less than a full segment: the sender had no more (RFC 9293, 3.8.6.2.1).
@@ -407,7 +410,9 @@ impl AckDelay {
         // have come at least the shortest way, or made the sender send again
         let went_ns = answer.time_ns - front.ack.time_ns;
         let first = self.came != front.tsval;
-        let echoed = first || !answer.asked && (answer.resend() || went_ns >= self.least_ns);
+        let echoed = first
+            || !answer.asked
+                && (answer.resend() || went_ns >= self.least_ns && !self.is_behind_due(answer, &front.ack));
         let arrived = match (front.tsval, answer.tsecr) {
             // an older echo: the ACK was still under way, or lost itself if that lasts; what is sent again, and it acknowledges,
             // shows that it had not come
@@ -449,6 +454,12 @@ impl AckDelay {
         ack.time_ns = arrived_ns;
         ack.told = self.told(told_by);
         Some(ack)
+    }
+
+    /// New data that the window had room for pass, and what the third duplicate ACK asked for is still to come: before that nothing
+    /// is let go by an ACK that moved the edge (RFC 5681, 3.2).
+    fn is_behind_due(&self, answer: &Answer, ack: &Ack) -> bool {
+        !answer.resend() && answer.right <= self.room_to && answer.due.is_some_and(|edge| ack.ack > edge)
     }
 
     /// Next ACK that the sender can have had on the shortest way, when one after those it is thought to have had asked for

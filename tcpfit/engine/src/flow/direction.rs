@@ -439,7 +439,9 @@ impl Flow {
             tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
             tsecr: segment.options.timestamps.map(|(_, tsecr)| tsecr),
             left,
+            right: left + u64::from(segment.payload),
             nxt: self.sender.nxt,
+            due: self.sender.due_edge(),
             silence_ns: segment.time_ns - self.sender.last_sent_ns,
             ended: self.sender.has_ended(),
             data: segment.payload > 0,
@@ -469,7 +471,7 @@ impl Flow {
         }
         while let Some(ack) = self.acks.next(&answer) {
             self.sender.on_late_ack(&ack, sink);
-            answer.nxt = self.sender.nxt;
+            (answer.nxt, answer.due) = (self.sender.nxt, self.sender.due_edge());
         }
         if answer.data && answer.silence_ns as f64 >= SHORTEST_TIMER_S * 1e9 {
             let passing = Passing::new(left, segment);
@@ -488,8 +490,7 @@ impl Flow {
         if answer.is_sure_resend() {
             self.deliver_asking_acks(&answer, segment, sink);
         } else if left >= self.sender.nxt {
-            let right = left + u64::from(segment.payload);
-            while let Some(ack) = self.acks.next_with_room(&answer, right) {
+            while let Some(ack) = self.acks.next_with_room(&answer) {
                 self.sender.on_late_ack(&ack, sink);
             }
         }

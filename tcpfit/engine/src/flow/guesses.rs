@@ -115,6 +115,12 @@ impl Sender {
         }
     }
 
+    /// The left edge, if three duplicate ACKs without SACK ask for a recovery that has not begun (RFC 5681, 3.2).
+    pub fn due_edge(&self) -> Option<u64> {
+        let due = !self.sack && self.phase == Phase::Open && self.duplicate_acks >= DUPTHRESH;
+        due.then_some(self.una)
+    }
+
     /// A resend of `left` would be the first of an episode.
     pub fn opens_recovery(&self, left: u64) -> bool {
         let head = self.board.units.front().filter(|u| u.left == left);

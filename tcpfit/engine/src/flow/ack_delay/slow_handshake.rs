@@ -11,14 +11,14 @@ use crate::flow::sender::Ack;
 const NEAR: i64 = 64;
 
 impl AckDelay {
-    /// Next ACK of those up to the first whose window has room for what `answer` brings, up to `right`, where no earlier one has:
+    /// Next ACK of those up to the first whose window has room for what `answer` brings, where no earlier one has:
     /// nothing is sent beyond the window (RFC 9293, 3.8.4), so these have come. Where that took less than the shortest way, time and
     /// again, the handshake was slow.
-    pub fn next_with_room(&mut self, answer: &Answer, right: u64) -> Option<Ack> {
-        if self.room_to == 0 || self.room_to >= right {
+    pub fn next_with_room(&mut self, answer: &Answer) -> Option<Ack> {
+        if self.room_to == 0 || self.room_to >= answer.right {
             return None;
         }
-        let asked = self.queue.iter().find(|u| u.ack.room_to() >= right)?;
+        let asked = self.queue.iter().find(|u| u.ack.room_to() >= answer.right)?;
         let took_ns = answer.time_ns - asked.ack.time_ns;
         if self.way_ns > took_ns && !(took_ns >= self.least_ns / 2 && self.came_sooner_before(answer, took_ns, NEAR)) {
             return None;

@@ -20,7 +20,9 @@ fn resend(time_ns: i64, silence_ns: i64) -> Answer {
         tsval: None,
         tsecr: None,
         left: 100,
+        right: 200,
         nxt: 1000,
+        due: None,
         silence_ns,
         ended: false,
         data: true,
@@ -39,6 +41,7 @@ fn new_data(time_ns: i64, silence_ns: i64, tsecr: u32) -> Answer {
         tsval: Some(5),
         tsecr: Some(tsecr),
         left: 1000,
+        right: 1100,
         ..resend(time_ns, silence_ns)
     }
 }
@@ -183,7 +186,13 @@ fn rounds_beyond_the_window(took_ns: &[i64], apart_ns: i64, right: u64, window: 
             assert!(acks.push(next, None).is_none());
         }
         let data = resend(start_ns + took_ns, 0);
-        came += std::iter::from_fn(|| acks.next_with_room(&data, moved + right)).count();
+        came += std::iter::from_fn(|| {
+            acks.next_with_room(&Answer {
+                right: moved + right,
+                ..data
+            })
+        })
+        .count();
     }
     (came, acks.way_ns / MS, acks.least_ns / MS)
 }
@@ -232,6 +241,30 @@ fn an_echo_shows_that_its_ack_has_come_however_slow_the_handshake_was() {
     assert!(came(WAY_NS + 500_000, 1).is_empty());
     assert_eq!(came(WAY_NS + 2_000_000, 2), [101, 102]);
     assert_eq!(acks.least_ns, WAY_NS);
+}
+
+/// Of two ACKs with one stamp, the second of which moves the edge, that which came when data up to `right` pass with their echo
+/// and three duplicates ask for what is to be sent again from `due` on.
+fn came_before(right: u64, due: Option<u64>) -> usize {
+    let mut acks = AckDelay::NONE;
+    acks.set_way(WAY_NS as f64 / 1e9);
+    for at in [100, 200] {
+        let window = Some(1000);
+        assert!(acks.push(Ack { window, ..ack(0, at) }, Some(1)).is_none());
+    }
+    let data = Answer {
+        right,
+        due,
+        ..new_data(WAY_NS, 0, 1)
+    };
+    std::iter::from_fn(|| acks.next(&data)).count()
+}
+
+#[test]
+fn what_the_third_duplicate_asked_for_goes_out_before_what_a_later_ack_lets_go() {
+    assert_eq!((2, 1), (came_before(1100, None), came_before(1100, Some(100))));
+    // the second ACK let the data go, which the window had no room for before, or is another duplicate
+    assert_eq!((2, 2), (came_before(1101, Some(100)), came_before(1100, Some(200))));
 }
 
 #[test]
