@@ -120,6 +120,8 @@ pub struct Answer {
     pub opens: bool,
     /// The same, however many duplicate ACKs the host waits for.
     pub may_open: bool,
+    /// Data sent for the second time in a recovery that is under way, without SACK.
+    pub goes_on: bool,
     /// Without timestamps: for how long the link had been busy.
     pub busy_ns: i64,
 }
@@ -128,8 +130,17 @@ pub struct Answer {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shown {
     pub by: By,
-    /// It is certain that duplicate ACKs have asked for it.
-    pub asked: bool,
+    /// What is certain to have asked for it.
+    pub asked: Option<Asked>,
+}
+
+/// What asks for a resend, but SACK.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Asked {
+    /// Duplicate ACKs (RFC 5681, 3.2).
+    Duplicates,
+    /// A partial ACK (RFC 6582, 3.2).
+    Partial,
 }
 
 impl Answer {
@@ -190,6 +201,8 @@ pub struct AckDelay {
     /// that. What was held comes within a round trip or two; then the path is a longer one.
     held_ns: i64,
     stalled_until_ns: i64,
+    /// The last resend that went on with a recovery answered the partial ACK (RFC 6582, 3.2): the third duplicate came too late.
+    goes_by_partial: bool,
     /// ACKs in a row that were answered within `HOST_S`, or, less than 0, that were not.
     prompt: i8,
     /// The user said where the capture was taken.
@@ -227,6 +240,7 @@ impl AckDelay {
         longer_ns: 0,
         held_ns: 0,
         stalled_until_ns: 0,
+        goes_by_partial: false,
         prompt: 0,
         place_given: false,
     };
@@ -319,7 +333,7 @@ impl AckDelay {
                 .map(|third_ns| answer.time_ns - third_ns);
             self.way_ns = third_ns.filter(|&took_ns| took_ns < LOST_ACK_NS).unwrap_or(0);
             self.least_ns = self.way_ns / 2;
-            return (self.way_ns > 0).then_some(Shown { by, asked: false });
+            return (self.way_ns > 0).then_some(Shown { by, asked: None });
         }
         let mut edges = std::iter::once(&self.edge).chain(self.earlier.iter().rev());
         let &edge = edges.find(|edge| edge.at == answer.left)?;
@@ -332,7 +346,10 @@ impl AckDelay {
         }
         if let Some(took_ns) = asked_ns.filter(|&took_ns| self.is_shorter(answer, took_ns, partial_ns)) {
             self.shorten(took_ns);
-            return Some(Shown { by, asked: true });
+            return Some(Shown {
+                by,
+                asked: Some(Asked::Duplicates),
+            });
         }
         if !answer.newest {
             return None;
@@ -353,14 +370,31 @@ impl AckDelay {
         let asked_ns = third_ns.filter(|&took_ns| took_ns >= self.least_ns && took_ns < most_ns);
         if let Some(took_ns) = asked_ns.filter(|_| answer.opens && answer.silence_ns < self.least_ns / 2) {
             self.way_ns = took_ns;
-            return Some(Shown { by, asked: true });
+            return Some(Shown {
+                by,
+                asked: Some(Asked::Duplicates),
+            });
+        }
+        // nothing else than the partial ACK has asked a host for it that goes by these; new data that come all the while leave no
+        // timer, and the queue may have grown by more than usual
+        if answer.goes_on {
+            let partial = partial_ns >= self.least_ns;
+            if partial && third_ns.is_none_or(|took_ns| took_ns < self.least_ns) {
+                self.goes_by_partial = true;
+            } else if self.goes_by_partial && partial && answer.silence_ns < self.least_ns / 2 {
+                self.way_ns = partial_ns;
+                return Some(Shown {
+                    by,
+                    asked: Some(Asked::Partial),
+                });
+            }
         }
         // after as long a way as the last the third has asked for it, a timer runs since an earlier ACK
         let same = |took_ns: &i64| (took_ns - self.way_ns).abs() <= self.way_ns / SAME;
         let took_ns = [Some(partial_ns), third_ns].into_iter().flatten().filter(possible);
         let nearest = || took_ns.min_by_key(|took_ns| (took_ns - self.way_ns).abs());
         self.way_ns = third_ns.filter(same).or_else(nearest)?;
-        Some(Shown { by, asked: false })
+        Some(Shown { by, asked: None })
     }
 
     /// A tick of the sender's timestamps, if it is known and fine enough for round trips.

@@ -2,7 +2,7 @@
 
 use crate::events::cause::SHORTEST_TIMER_S;
 use crate::events::marks;
-use crate::flow::ack_delay::{AckDelay, Answer};
+use crate::flow::ack_delay::{AckDelay, Answer, Asked};
 use crate::flow::arrivals::{Arrivals, Passing};
 use crate::flow::drift::By;
 use crate::flow::rare::Rare;
@@ -450,6 +450,7 @@ impl Flow {
             asked: false,
             opens: self.sender.opens_episode(left, segment.time_ns),
             may_open: self.sender.may_open_episode(left),
+            goes_on: self.sender.goes_on_by(left),
             busy_ns: i64::MAX,
         };
         if answer.data && self.arrivals.has_noted_silence() {
@@ -521,9 +522,13 @@ impl Flow {
     #[inline(never)]
     fn learn_from_resend(&mut self, answer: &Answer) {
         if let Some(shown) = self.acks.on_resend(answer) {
-            if shown.asked {
-                self.sender.episodes.answered_ns = answer.time_ns;
-                self.sender.on_asked(answer.nxt - answer.left);
+            match shown.asked {
+                Some(Asked::Duplicates) => {
+                    self.sender.episodes.answered_ns = answer.time_ns;
+                    self.sender.on_asked(answer.nxt - answer.left);
+                }
+                Some(Asked::Partial) => self.sender.episodes.continued_ns = answer.time_ns,
+                None => {}
             }
             self.sender.on_way_told(answer.time_ns, self.acks.way_ns, shown.by);
         }

@@ -137,8 +137,17 @@ impl Sender {
 
     /// The same of any host, whatever ended a silence.
     pub fn may_open_episode(&self, left: u64) -> bool {
+        self.phase == Phase::Open && self.is_sent_once(left)
+    }
+
+    /// Data at `left` that were sent once are sent again in a recovery that is under way, without SACK.
+    pub fn goes_on_by(&self, left: u64) -> bool {
+        self.phase == Phase::Recovery && !self.sack && self.is_sent_once(left)
+    }
+
+    fn is_sent_once(&self, left: u64) -> bool {
         let unit = || self.board.units.get(self.board.find(left));
-        self.phase == Phase::Open && left < self.nxt && unit().is_some_and(|u| !u.is_resent())
+        left < self.nxt && unit().is_some_and(|u| !u.is_resent())
     }
 
     /// A copy of data that are acknowledged, sent at `time_ns` before the sender knew that, never passed; `frame` shows it.

@@ -52,6 +52,8 @@ pub struct Episodes {
     pub asked_by: u32,
     /// When a resend passed that duplicate ACKs had asked for, as no silence came before it.
     pub answered_ns: i64,
+    /// When one passed that is known to go on with the recovery upon a partial ACK.
+    pub continued_ns: i64,
     pub recoveries: u64,
     pub timeouts: u64,
     pub probes: u64,
@@ -78,6 +80,7 @@ impl Blank for Episodes {
         passage: Passage::NONE,
         asked_by: 0,
         answered_ns: i64::MIN,
+        continued_ns: i64::MIN,
         recoveries: 0,
         timeouts: 0,
         probes: 0,

@@ -247,6 +247,9 @@ impl Sender {
                 Reason::LostRetransmission
             };
         }
+        if self.episodes.continued_ns == q.time_ns {
+            return Reason::PartialAck;
+        }
         if q.since_ack_s >= RECOVERY_SILENCE_S.max(self.rtt.srtt_s / 2.0) {
             return Reason::Rto;
         }

@@ -38,6 +38,25 @@ fn a_timer_that_ran_shorter_than_a_round_trip_is_none_to_learn() {
 }
 
 #[test]
+fn what_is_known_to_answer_a_partial_ack_goes_on_with_the_recovery_however_many_duplicates_seem_to_have_come() {
+    let again = |continued: bool| {
+        let mut events = Events::default();
+        let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+        sender.rtt.seed(0.05);
+        (0..8).for_each(|n| sender.send_new(&sent(n, n as i64)));
+        (0..5).for_each(|n| sender.on_ack(&ack(0, 50_000 + n), &mut events));
+        assert_eq!(Reason::FastDupthresh, sender.send_again(&sent(0, 50_010), &mut events));
+        sender.on_ack(&ack(1000, 100_000), &mut events);
+        (1..4).for_each(|n| sender.on_ack(&ack(1000, 100_000 + 5000 * n), &mut events));
+        if continued {
+            sender.episodes.continued_ns = 120_000_000;
+        }
+        sender.send_again(&sent(1, 120_000), &mut events)
+    };
+    assert_eq!((Reason::FastDupthresh, Reason::PartialAck), (again(false), again(true)));
+}
+
+#[test]
 fn a_series_of_expiries_tells_the_first_of_its_timers_where_none_was_seen() {
     let mut episodes = Episodes::BLANK.clone();
     // 3 s are four expiries of a timer of 0.2 s, or two of one of a second (RFC 6298, 2.4)

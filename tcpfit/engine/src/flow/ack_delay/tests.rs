@@ -31,6 +31,7 @@ fn resend(time_ns: i64, silence_ns: i64) -> Answer {
         asked: false,
         opens: false,
         may_open: false,
+        goes_on: false,
         busy_ns: i64::MAX,
     }
 }
@@ -265,6 +266,33 @@ fn what_the_third_duplicate_asked_for_goes_out_before_what_a_later_ack_lets_go()
     assert_eq!((2, 1), (came_before(1100, None), came_before(1100, Some(100))));
     // the second ACK let the data go, which the window had no room for before, or is another duplicate
     assert_eq!((2, 2), (came_before(1101, Some(100)), came_before(1100, Some(200))));
+}
+
+/// The way, in ms, after resends of a recovery that came so long after each partial ACK, which three duplicates followed in 20 ms,
+/// where new data had come after `silence_ns`. The handshake took 60 ms.
+fn way_of_a_recovery(took_ns: &[i64], silence_ns: i64) -> i64 {
+    let mut acks = AckDelay::NONE;
+    acks.set_way(6.0 * WAY_NS as f64 / 1e9);
+    let mut at_ns = 0;
+    for (at, took_ns) in (100..).zip(took_ns) {
+        for ns in [0, 18 * MS, 19 * MS, 20 * MS] {
+            assert!(acks.push(ack(at_ns + ns, at), None).is_none());
+        }
+        at_ns += took_ns;
+        let mut answer = resend(at_ns, silence_ns);
+        (answer.left, answer.goes_on) = (at, true);
+        acks.on_resend(&answer);
+    }
+    acks.way_ns / MS
+}
+
+#[test]
+fn a_host_that_goes_on_at_partial_acks_does_so_behind_a_queue_that_grows() {
+    // the third duplicate of the first came too late to have asked
+    assert_eq!(110, way_of_a_recovery(&[70 * MS, 90 * MS, 110 * MS], 0));
+    // where it did not, nothing tells which it was, nor after a silence
+    assert_eq!(70, way_of_a_recovery(&[85 * MS, 90 * MS], 0));
+    assert_eq!(70, way_of_a_recovery(&[70 * MS, 90 * MS], 30 * MS));
 }
 
 #[test]
