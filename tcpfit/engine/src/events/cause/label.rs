@@ -66,8 +66,10 @@ impl Sender {
         if q.head && self.duplicate_acks >= DUPTHRESH && self.episodes.answered_ns == q.time_ns {
             return Reason::FastDupthresh;
         }
-        // away from the sender what duplicate ACKs asked for may have been held on its way for as long as a short timer
-        let held = self.vantage != Vantage::Sender && self.timestamps && self.duplicate_acks >= DUPTHRESH;
+        // away from the sender what duplicate ACKs asked for may have been held on its way for as long as a short timer; without
+        // timestamps it may be their time that is not known, but a timer's resend ends a silence
+        let sure = self.timestamps || q.silence_s < self.least_round_trip_s() / 2.0;
+        let held = self.vantage != Vantage::Sender && sure && self.duplicate_acks >= DUPTHRESH;
         if q.head && timer && (full_timer || !held || self.is_silent(q)) {
             return Reason::Rto;
         }

@@ -56,6 +56,28 @@ fn what_is_known_to_answer_a_partial_ack_goes_on_with_the_recovery_however_many_
     assert_eq!((Reason::FastDupthresh, Reason::PartialAck), (again(false), again(true)));
 }
 
+/// Away from the sender: the first of eight segments comes again, a timer that was started 195 ms before has not run to its end, and
+/// new data have come 15 or 75 ms before.
+#[test]
+fn without_timestamps_what_ends_no_silence_was_asked_for_by_duplicate_acks() {
+    let label = |duplicates: i64, new_us: i64| {
+        let mut events = Events::default();
+        let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+        sender.rtt.seed(0.1);
+        sender.rtt.least(0.1);
+        (0..8).for_each(|n| sender.send_new(&sent(n, n as i64)));
+        sender.on_ack(&ack(1000, 100_000), &mut events);
+        (0..duplicates).for_each(|n| sender.on_ack(&ack(1000, 150_000 + n), &mut events));
+        sender.send_new(&sent(8, new_us));
+        sender.send_again(&sent(1, 295_000), &mut events)
+    };
+    assert_eq!(
+        (Reason::FastDupthresh, Reason::Rto),
+        (label(3, 280_000), label(3, 220_000))
+    );
+    assert_eq!(Reason::Rto, label(2, 280_000));
+}
+
 #[test]
 fn a_series_of_expiries_tells_the_first_of_its_timers_where_none_was_seen() {
     let mut episodes = Episodes::BLANK.clone();
