@@ -12,6 +12,7 @@ from captures import ACK, START_NS, SYN, Packet
 
 import tcpfit
 from tcpfit.parameters import estimate
+from tcpfit.report import listing
 
 SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
 MSS, RTT_S = 1000, 0.05
@@ -194,6 +195,8 @@ def test_without_a_sample_the_timer_stays_doubled(tmp_path):
     assert timeouts["segments"].to_list() == [0, 0]
     assert timeouts["doublings"].to_list() == [0, 1]
     assert pytest.approx([0.25, 0.5], abs=1e-4) == timeouts["value"].to_list()
+    said = [listing.details(timeout) for timeout in timeouts.iter_rows(named=True)]
+    assert said[0].endswith("timer 250 ms") and said[1].endswith("timer 500 ms, doubled by a series before")
     parameters = estimate(analysis.flows, analysis.events, analysis.rounds)
     assert pytest.approx(0.25, abs=1e-4) == parameters.filter(name="rto")["value"].item()
     for column in ("replayed_s", "replayed_rfc_s"):

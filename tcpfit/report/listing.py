@@ -250,6 +250,8 @@ def details(event: dict[str, Any]) -> str:
         parts.append(counted)
     if value is not None and kind in VALUES:
         parts.append(VALUES[kind].format(words.seconds(value)))
+    if (event["doublings"] or 0) > count:
+        parts.append("doubled by a series before")
     if event["timeout_follows"]:
         parts.append("a timeout follows")
     return ", ".join(parts)
