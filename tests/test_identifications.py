@@ -175,3 +175,22 @@ def test_what_was_skipped_with_the_resend_that_began_a_recovery_was_sent_before_
     assert lost == sorted(events.filter(kind="loss")["left"].to_list())
     recovery = events.filter(kind="recovery")
     assert [(left, left + 10_000)] == recovery.select("left", "right").rows()
+
+
+@pytest.mark.parametrize(("first", "round_trip_s"), [(1, None), (1001, 0.05)])
+def test_data_that_come_without_the_first_answer_the_handshake(tmp_path, first, round_trip_s):
+    """The client's ACK and what it had sent before were lost: the first data may have been sent by its timer,
+    others come before that runs out."""
+    lines = [
+        "+0 < S 0:0(0) win 64000 <mss 1000,wscale 7>",
+        "+0.0001 > S. 0:0(0) ack 1 win 64000 <mss 1000,wscale 7>",
+        "+0.0497 < . 1:1(0) ack 1 win 500 [lost]",
+        "+0.0001 < . 1:1001(1000) ack 1 win 500 [lost]",
+        f"+0.0001 < . {first}:{first + 1000}(1000) ack 1 win 500",
+        f"+0.0001 > . 1:1(0) ack {1 if first > 1 else 1001} win 500",
+    ]
+    path = tmp_path / "receiver.pcap"
+    path.write_bytes(captures.pcap(Reader().read("\n".join(lines)).packets))
+    flow = tcpfit.analyze(path).flows.row(0, named=True)
+    assert "receiver" == flow["vantage"]
+    assert flow["handshake_rtt_s"] == (round_trip_s and pytest.approx(round_trip_s))

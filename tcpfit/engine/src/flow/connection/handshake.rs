@@ -77,14 +77,19 @@ impl Connection {
     /// Where the capture was taken, by the handshake that ends with `segment` of the client. A SYN-ACK that the timer sends
     /// again says nothing of the way to the server: that is in the first. A client that sends its SYN once, and whose answer to
     /// the SYN-ACK comes later than it would have waited itself, has answered before: that was lost. So it was where data come
-    /// first, and their identification is not the one after the SYN's, but a little above.
+    /// first, and their identification is not the one after the SYN's, but a little above; not where they are others than the
+    /// first, which no timer sends before those.
     pub(super) fn handshake_position(&self, client: usize, segment: &Segment) -> Position {
         let server = &self.ends[1 - client];
         let mut halves = [server.half(segment), server.answered.unwrap_or_default()];
         let sure = halves.iter().all(|half| half.sure);
         let total_s = halves.iter().map(|half| half.time_ns as f64 / 1e9).sum::<f64>();
         let late = sure && self.ends[client].syns == 1 && total_s > LONGEST_ANSWER_S;
-        if late || segment.payload > 0 && self.ends[client].has_sent_between(segment) {
+        let first = || {
+            let isn = self.ends[client].unwrap.map(|unwrap| unwrap.isn());
+            segment.payload > 0 && isn.is_some_and(|isn| segment.seq == isn.wrapping_add(1))
+        };
+        if late || first() && self.ends[client].has_sent_between(segment) {
             return Position::of_answer(1 - client, halves[1].time_ns as f64 / 1e9);
         }
         if client == 1 {
