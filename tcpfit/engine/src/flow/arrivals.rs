@@ -83,6 +83,8 @@ struct Uncommon {
     skipped: VecDeque<i64>,
     /// Transmissions that are thought to have been made and did not pass.
     guessed: u64,
+    /// The lost resend that began the last recovery, with SACK, by its order, and the frame that showed it.
+    began: Option<(u64, u64)>,
     /// Frame of the last resend of data that had passed before.
     repeated: u64,
     /// Highest byte sent then.

@@ -163,14 +163,9 @@ impl Arrivals {
         let Some(uncommon) = &mut self.uncommon else {
             return false;
         };
-        let first = sender.began_recovery();
-        let began = |missing: &Missing| missing.again && Some(missing.order) == first;
-        let shown_by = uncommon
-            .missing
-            .iter()
-            .rev()
-            .find(|missing| began(missing))
-            .map(|missing| missing.frame);
+        let began = uncommon
+            .began
+            .filter(|&(order, _)| sender.began_recovery() == Some(order));
         let mut before_recovery = false;
         let mut n = uncommon.missing.len();
         while n > 0 && uncommon.skipped.len() < new as usize && uncommon.missing[n - 1].newest >= sender.nxt {
@@ -184,7 +179,7 @@ impl Arrivals {
                 ..
             } = uncommon.missing[n];
             if let (Some(index), true) = (index, again) {
-                before_recovery |= shown_by == Some(frame) && first != Some(order);
+                before_recovery |= began.is_some_and(|(first, shown_by)| order != first && frame == shown_by);
                 uncommon.missing.remove(n);
                 uncommon.skipped.push_front(index);
                 sender.forget(order, left);
@@ -408,8 +403,11 @@ impl Arrivals {
         sender: &mut Sender,
         sink: &mut dyn Sink,
     ) {
-        let index = self.next_skipped();
+        let (index, order) = (self.next_skipped(), sender.order);
         self.remember(index, left, time_ns, passing, sender);
         sender.send_again(&Sent::unseen(left, right, time_ns), sink);
+        if sender.began_recovery() == Some(order) {
+            self.uncommon().began = Some((order, passing.frame));
+        }
     }
 }
