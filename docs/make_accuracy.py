@@ -40,6 +40,12 @@ within tolerance (98.2 %; 2026-11-23): all of 62 counts of timeouts and of fast 
 of 62 counts of losses, 46 of 46 diagnoses. The three are senders without SACK, of which two had paths that make copies
 or reorder. (A rule on copies was then mended with one of them: 859.)
 
+On 70 more (2026-11-29; CUBIC, BBR, web transfers and the limits of applications and receivers among them, some without
+timestamps or over IPv6) 1845 of 1864 cells were within tolerance (99.0 %), and 1850 after rules were mended with some
+of them. On 122 flows of ns-2 with losses, bursts, queues, reordering, timers and delayed ACKs drawn at random it was
+2259 of 2370 (95.3 %): missed are losses and timers of the last round trips before the end of a capture, which one end
+does not see, loss events a round trip apart, and ratios of models that windows of a dozen segments do not suit.
+
 ## Other TCP stacks
 
 Transfers between two stacks of gVisor, and between two of smoltcp 0.14, over a path emulated in the same process, were
