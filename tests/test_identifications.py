@@ -87,12 +87,11 @@ def test_the_first_answer_to_a_request_may_have_been_lost(tmp_path, second, time
     assert analysis.flows["lost_segments"].sum() == lost
 
 
-def test_the_number_skipped_before_a_timer_s_resend_is_that_of_data_that_turn_out_to_be_missing(tmp_path):
-    """Three duplicate ACKs have come by then: it could have been a fast retransmit's. All that was there is
-    acknowledged when the next data show a hole before them, and no other number was skipped."""
+def rounds_of_four(options):
+    """At the receiver: a handshake with these options, and four rounds of 20 ms; the lines, and the next byte."""
     lines = [
-        "+0 < S 0:0(0) win 64000 <mss 1000,wscale 7>",
-        "+0.0001 > S. 0:0(0) ack 1 win 64000 <mss 1000,wscale 7>",
+        f"+0 < S 0:0(0) win 64000 <{options}>",
+        f"+0.0001 > S. 0:0(0) ack 1 win 64000 <{options}>",
         "+0.0199 < . 1:1(0) ack 1 win 500",
     ]
     left = 1
@@ -101,6 +100,13 @@ def test_the_number_skipped_before_a_timer_s_resend_is_that_of_data_that_turn_ou
             lines.append(f"+{0.0131 if n == 0 else 0.0019:.4f} < . {left}:{left + 1000}(1000) ack 1 win 500")
             left += 1000
             lines.append(f"+0.0001 > . 1:1(0) ack {left} win 500")
+    return lines, left
+
+
+def test_the_number_skipped_before_a_timer_s_resend_is_that_of_data_that_turn_out_to_be_missing(tmp_path):
+    """Three duplicate ACKs have come by then: it could have been a fast retransmit's. All that was there is
+    acknowledged when the next data show a hole before them, and no other number was skipped."""
+    lines, left = rounds_of_four("mss 1000,wscale 7")
     hole, new = left, left + 4000
     lines.append(f"+0.0131 < . {hole}:{hole + 1000}(1000) ack 1 win 500 [lost]")
     for n in range(1, 4):
@@ -126,17 +132,7 @@ def test_what_was_skipped_with_the_resend_that_began_a_recovery_was_sent_before_
     of the second passes, and three numbers before it are missing. The new data are known to be missing when others
     pass; with SACK a host fills holes before it sends new data (RFC 6675, 4, NextSeg), so the recovery had them
     outstanding: it is one."""
-    lines = [
-        "+0 < S 0:0(0) win 64000 <mss 1000,sackOK,wscale 7>",
-        "+0.0001 > S. 0:0(0) ack 1 win 64000 <mss 1000,sackOK,wscale 7>",
-        "+0.0199 < . 1:1(0) ack 1 win 500",
-    ]
-    left = 1
-    for _ in range(4):
-        for n in range(4):
-            lines.append(f"+{0.0131 if n == 0 else 0.0019:.4f} < . {left}:{left + 1000}(1000) ack 1 win 500")
-            left += 1000
-            lines.append(f"+0.0001 > . 1:1(0) ack {left} win 500")
+    lines, left = rounds_of_four("mss 1000,sackOK,wscale 7")
 
     def data(number, wait_s, lost=False):
         at = left + 1000 * number

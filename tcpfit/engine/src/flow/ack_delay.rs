@@ -102,7 +102,7 @@ pub struct Answer {
     pub right: u64,
     /// Highest byte sent before.
     pub nxt: u64,
-    /// The left edge, if three duplicate ACKs have come and what they ask for has not been sent again.
+    /// Without SACK: the left edge, if three duplicate ACKs have come and what they ask for has not been sent again.
     pub due: Option<u64>,
     /// For how long no data had passed.
     pub silence_ns: i64,
@@ -201,7 +201,7 @@ pub struct AckDelay {
     /// that. What was held comes within a round trip or two; then the path is a longer one.
     held_ns: i64,
     stalled_until_ns: i64,
-    /// The last resend that went on with a recovery answered the partial ACK (RFC 6582, 3.2): the third duplicate came too late.
+    /// A resend that went on with a recovery has answered the partial ACK (RFC 6582, 3.2): the third duplicate came too late.
     goes_by_partial: bool,
     /// ACKs in a row that were answered within `HOST_S`, or, less than 0, that were not.
     prompt: i8,
