@@ -15,6 +15,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
 from statistics import fmean
@@ -50,9 +51,11 @@ from packets_truth import (
     rows,
     transmissions,
 )
+from packets_without import WITHOUT
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"
 TRACES = (SHARED / "traces", SHARED / "traces-ns2")
+HELP = f"what tcpfit says without these, which the other programs read: {', '.join(WITHOUT)}"
 
 
 def main() -> int:
@@ -62,8 +65,11 @@ def main() -> int:
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="write the page too")
     parser.add_argument("--misses", type=Path, metavar="FILE", help="write every miss of tcpfit, as CSV")
     parser.add_argument("--only", default="", help="scenarios whose name contains this")
+    parser.add_argument("--without", nargs="+", default=[], choices=list(WITHOUT), metavar="WHAT", help=HELP)
     parser.add_argument("--jobs", type=int, default=2)
     arguments = parser.parse_args()
+    if arguments.markdown and arguments.without:
+        parser.error("the page is of captures as they are: --markdown or --without")
     folders = [path.parent for root in arguments.traces for path in sorted(root.glob("*/truth.json"))]
     folders = [folder for folder in folders if arguments.only in folder.name]
     if not folders:
@@ -72,7 +78,7 @@ def main() -> int:
     total = Found()
     built = engine_bytes()
     with ProcessPoolExecutor(arguments.jobs, mp_context=get_context("spawn")) as pool:
-        for number, found in enumerate(pool.map(compare, folders), 1):
+        for number, found in enumerate(pool.map(partial(compare, without=arguments.without), folders), 1):
             print(f"{number} of {len(folders)}: {folders[number - 1].name}", file=sys.stderr)
             total.add(found)
     if engine_bytes() != built:
@@ -86,8 +92,8 @@ def main() -> int:
     if arguments.markdown:
         from tcpfit.analysis import AtomicFile
 
-        with AtomicFile(arguments.markdown) as partial:
-            partial.write_text(text)
+        with AtomicFile(arguments.markdown) as unfinished:
+            unfinished.write_text(text)
     return 0
 
 
@@ -98,14 +104,15 @@ def engine_bytes() -> bytes:
     return Path(str(vars(_engine)["__file__"])).read_bytes()
 
 
-def compare(folder: Path) -> Found:
+def compare(folder: Path, without: list[str]) -> Found:
     """Everything of one scenario."""
     truth = json.loads((folder / "truth.json").read_text())
     simulated = "simulator" in truth
     src = truth["client"].rsplit(":", 1)[0] if simulated else truth["flows"][0]["src"]
     mss = truth["mss"] if simulated else truth["summary"]["mss"]
     found = Found()
-    sender, receiver = (Capture(next(folder.glob(f"{place}.pcap*")), src) for place in ("sender", "receiver"))
+    places = [next(folder.glob(f"{place}.pcap*")) for place in ("sender", "receiver")]
+    sender, receiver = (Capture(path, src, without) for path in places)
     sent = transmissions(sender, mss)
     (mark_simulated if simulated else mark_dropped)(folder, truth, sent, found)
     arrivals = match(sent, receiver, folder.name, found)

@@ -9,7 +9,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+
+import packets_without
 
 SYN = 2
 CLOCK_S = 0.005  # the path may note a packet that much before the capture does
@@ -106,9 +109,10 @@ class Found:
 
 
 class Capture:
-    """What the engine makes of a capture: every packet as it is, and what tcpfit says of the flows."""
+    """What the engine makes of a capture: every packet as it is, and what tcpfit says of the flows, which can be what
+    it says of them `without` something that their packets tell."""
 
-    def __init__(self, path: Path, src: str) -> None:
+    def __init__(self, path: Path, src: str, without: list[str]) -> None:
         from tcpfit import engine
 
         self.path = path
@@ -132,6 +136,10 @@ class Capture:
             if payload:
                 left = (seq - self.initial[ends]) % 2**32
                 self.data.append((ends, frame, time_ns / 1e9, left, left + payload, ip_id))
+        if without:
+            with TemporaryDirectory() as folder:
+                packets_without.write(path, without, copy := Path(folder) / "copy.pcap")
+                tables = engine.frames(engine.analyze(str(copy)))
         flows = tables["flows"].filter(tables["flows"]["src"] == src)
         seen: dict[tuple[int, int], list[int]] = defaultdict(list)
         for ends, *_ in self.data:
