@@ -121,7 +121,8 @@ RULES = {
         (
             (
                 "a timeout (rto)",
-                "the length of the silence: the timer takes longer; of a single segment only that tells",
+                "the length of the silence: the timer takes longer; of a single segment only that tells, or that the "
+                "host was seen to send no probes",
             ),
             ("a fast retransmit (fast-rack, fast-dupthresh)", "SACK blocks above the bytes"),
             (

@@ -28,7 +28,7 @@ mod probe;
 mod question;
 mod timer;
 
-pub use episode::Episodes;
+pub use episode::{Episodes, WAITED_OUT};
 use question::Question;
 pub use timer::SHORTEST_TIMER_S;
 

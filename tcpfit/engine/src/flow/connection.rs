@@ -5,6 +5,7 @@ use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, Passing};
 use crate::flow::attempts::Attempts;
 use crate::flow::direction::{smss_of, Flow};
+use crate::flow::hosts::Known;
 use crate::flow::listing::Listing;
 use crate::flow::mirror::Mirror;
 use crate::flow::rare::{Blank, Rare};
@@ -68,15 +69,14 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// A connection without packets. `counts`: the end's host has shown on other connections that its
-    /// identifications count a connection's packets.
-    pub fn new(counts: [bool; 2]) -> Self {
-        let end = |counts| End {
-            counts,
+    /// A connection without packets.
+    pub fn new(known: [Known; 2]) -> Self {
+        let end = |known| End {
+            known,
             ..End::default()
         };
         Self {
-            ends: counts.map(end),
+            ends: known.map(end),
             shifts: [None, None],
             client: None,
             synack_seen: false,
@@ -173,6 +173,15 @@ impl Connection {
     pub fn counts(&self, end: usize) -> bool {
         let flow = self.ends[end].direction.as_ref();
         flow.is_some_and(|flow| flow.arrivals.is_counter())
+    }
+
+    /// What the end's lost tails show of its probes: as in `Hosts::learn_tails`.
+    pub fn tails(&self, end: usize) -> (u8, bool) {
+        let episodes = self.ends[end]
+            .direction
+            .as_ref()
+            .and_then(|flow| flow.sender.episodes.get());
+        episodes.map_or((0, false), |episodes| (episodes.waited_out, episodes.probed))
     }
 
     /// The identifications of that end count packets of other connections too.
@@ -425,7 +434,7 @@ impl Connection {
             .map(|trail| trail.windows)
             .filter(|windows| windows.zero_count > 0);
         let windows = self.ends[end].early_windows.take().or(alone.map(Box::new));
-        let mut arrivals = Arrivals::new(self.ends[end].counts);
+        let mut arrivals = Arrivals::new(self.ends[end].known.counts);
         if self.ends[end].shared || vantage == Vantage::Sender {
             arrivals.share_counter();
         }
@@ -439,6 +448,7 @@ impl Connection {
         sender.begun_before = own.zip(peer).is_none_or(|(a, b)| a.incomplete || b.incomplete);
         sender.way_unknown = vantage == Vantage::Receiver && !timestamps && position.halves_s[end].is_none();
         sender.timestamps = timestamps;
+        sender.waits_out = self.ends[end].known.waits_out;
         sender.few_blocks = timestamps && self.is_subflow() == Some(true);
         sender.one_way = !self.ends[1 - end].seen;
         // the near half is what the sender's own host took to answer, and data do not wait for that

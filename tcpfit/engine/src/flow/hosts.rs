@@ -1,5 +1,6 @@
 //! What connections have shown of hosts: where the capture was taken, and which host counts its packets, and how.
 
+use crate::events::cause::WAITED_OUT;
 use crate::flow::listing::{HostNumber, Listing};
 use crate::prefetch::prefetch;
 use crate::segment::{Address, Segment};
@@ -19,6 +20,15 @@ const HOSTS: usize = HostNumber::MAX.get() as usize;
 /// No connection's number.
 const NONE: u32 = u32::MAX;
 
+/// What other connections have shown of the host at an end, when one begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Known {
+    /// It counts its packets: more than one has shown that, or it could be chance.
+    pub counts: bool,
+    /// It sends no tail loss probes.
+    pub waits_out: bool,
+}
+
 /// What connections have shown of a host.
 #[derive(Clone, Copy, Debug)]
 struct Host {
@@ -29,6 +39,9 @@ struct Host {
     /// Last packet with an identification: its connection, `NONE` before the first, and the identification.
     last: u32,
     last_id: u16,
+    /// What shows that it sends no tail loss probes, `WAITED_OUT` in all; one that it does.
+    waited_out: u8,
+    probes: bool,
     /// Times another connection sent the next packet, and those at which it went on counting.
     turns: u32,
     continued: u32,
@@ -41,6 +54,8 @@ impl Default for Host {
             counts: 0,
             last: NONE,
             last_id: 0,
+            waited_out: 0,
+            probes: false,
             turns: 0,
             continued: 0,
         }
@@ -126,10 +141,16 @@ impl Hosts {
         self.are(numbers, |host| host.local > 0)
     }
 
-    /// Which of the hosts count their packets, as other connections showed: more than one, or it could be chance.
+    /// What other connections showed of the hosts.
     #[inline]
-    pub fn count(&self, numbers: [Option<HostNumber>; 2]) -> [bool; 2] {
-        self.are(numbers, |host| host.counts > 1)
+    pub fn known(&self, numbers: [Option<HostNumber>; 2]) -> [Known; 2] {
+        numbers.map(|number| {
+            let host = number.map_or(&self.list[0], |number| &self.list[usize::from(number.get())]);
+            Known {
+                counts: host.counts > 1,
+                waits_out: host.waited_out >= WAITED_OUT && !host.probes,
+            }
+        })
     }
 
     /// Looks at a packet of the connection whether one counter serves several connections of the host that sent it.
@@ -147,6 +168,16 @@ impl Hosts {
     pub fn learn_local(&mut self, listing: &Listing, end: Option<usize>) {
         if let Some(host) = end.and_then(|end| listing.hosts[end]) {
             self.of(host).local += 1;
+        }
+    }
+
+    /// What the end's lost tails have shown: how surely that it sends no probes, and whether it sent one. Both, where several hosts
+    /// have one address.
+    pub fn learn_tails(&mut self, listing: &Listing, end: usize, waited_out: u8, probes: bool) {
+        if let Some(host) = listing.hosts[end] {
+            let host = self.of(host);
+            host.waited_out = host.waited_out.saturating_add(waited_out);
+            host.probes |= probes;
         }
     }
 

@@ -9,6 +9,7 @@ mod pool;
 mod record;
 
 use crate::flow::connection::{Connection, Numbers};
+use crate::flow::hosts::Known;
 use crate::flow::listing::{Listing, Name};
 use crate::flow::vantage::Position;
 use crate::rows::Sink;
@@ -58,8 +59,8 @@ pub struct Packed {
     stage: Stage,
     /// Its IP headers have identifications.
     identified: bool,
-    /// Ends whose identifications were known to count a connection's packets when it began.
-    counts: [bool; 2],
+    /// What was known of the hosts when it began.
+    known: [Known; 2],
     /// The end at the capture point.
     local: Option<u8>,
     /// From the SYN to its answer.
@@ -81,11 +82,11 @@ impl Packed {
         segment.has(flags::SYN) && !segment.has(others) && segment.around == 0
     }
 
-    pub fn new(first: &Segment, counts: [bool; 2]) -> Self {
+    pub fn new(first: &Segment, known: [Known; 2]) -> Self {
         Self {
             stage: Stage::Nothing,
             identified: first.ip_id.is_some(),
-            counts,
+            known,
             local: None,
             answered_ns: 0,
             frame: 0,
@@ -234,7 +235,7 @@ impl Packed {
     ) -> Box<Connection> {
         let [a, b] = &listing.ends.names;
         let ends = [addressed(a, b), addressed(b, a)];
-        let mut connection = numbers.spare.connection(Connection::new(self.counts));
+        let mut connection = numbers.spare.connection(Connection::new(self.known));
         let next = numbers.next_flow;
         let mut begun = [false; 2];
         let length = self.records.len();

@@ -118,6 +118,8 @@ pub struct Sender {
     window_field: u16,
     /// Other options leave room for a SACK block or two in an ACK: the blocks do not tell of all that has arrived.
     pub few_blocks: bool,
+    /// Other connections have shown that the host sends no tail loss probes.
+    pub waits_out: bool,
     /// Away from the sender: a tick of its timestamps; 0 while none is known, or none fine enough for round trips.
     pub stamp_tick_ns: u32,
     /// Without SACK: packets of the receiver that were missing while nothing was sent again.
@@ -213,6 +215,7 @@ impl Sender {
             acks_missing: 0,
             near_s: 0.0,
             one_way: false,
+            waits_out: false,
             least_resend_s: f64::INFINITY,
             board: Scoreboard::new(smss),
             una: start,

@@ -429,6 +429,12 @@ impl Tracker {
         };
         if !std::mem::replace(&mut listing.lingers, true) {
             self.hosts.learn_local(listing, local);
+            if let Kept::Live(connection) = &self.places.kept[place as usize] {
+                for end in 0..2 {
+                    let (waited_out, probes) = connection.tails(end);
+                    self.hosts.learn_tails(listing, end, waited_out, probes);
+                }
+            }
         }
         listing.ends_soon = over;
         let (queue, due_ns) = if over {
@@ -490,12 +496,12 @@ impl Tracker {
             self.arounds.push(segment.around);
         }
         let hosts = self.hosts.numbers(segment);
-        let counts = self.hosts.count(hosts);
+        let known = self.hosts.known(hosts);
         let listing = Listing::new(self.next_connection, hosts, segment);
         let kept = if self.live >= self.packed_from && Packed::begins_with(segment) {
-            Kept::Packed(self.numbers.spare.packed(Packed::new(segment, counts)))
+            Kept::Packed(self.numbers.spare.packed(Packed::new(segment, known)))
         } else {
-            Kept::Live(self.numbers.spare.connection(Connection::new(counts)))
+            Kept::Live(self.numbers.spare.connection(Connection::new(known)))
         };
         self.next_connection += 1;
         self.live += 1;

@@ -12,6 +12,9 @@ use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 /// together with the ACKs; at the sender one shows it.
 const GONE_ON_AWAY: u32 = 3;
 
+/// Tails that show a host to send no probes, where a probe may be lost before it is seen.
+pub const WAITED_OUT: u8 = 2;
+
 /// What a sender's recoveries and timers have been, and the one that is under way.
 #[derive(Clone, Debug)]
 pub struct Episodes {
@@ -30,9 +33,14 @@ pub struct Episodes {
     pub(super) probe_una: u64,
     /// When that was.
     pub probe_ns: i64,
+    /// How long its timer had run, if it may have been the retransmission timer; else 0.
+    pub(super) probe_s: f64,
+    /// One was sent for certain; what shows that none are, `WAITED_OUT` in all.
+    pub probed: bool,
+    pub waited_out: u8,
     /// A recovery was taken back: the host takes late segments for possible.
     pub(super) taken_back: bool,
-    /// When the last such ACK came in the middle of a recovery, without SACK.
+    /// When the last such ACK came in the middle of a recovery, or a DSACK that took an episode back.
     pub(super) undone_ns: i64,
     /// Resends that followed upon such ACKs all the same.
     pub(super) gone_on: u32,
@@ -69,6 +77,9 @@ impl Blank for Episodes {
         backoff: 0,
         probe_una: u64::MAX,
         probe_ns: i64::MIN / 2,
+        probe_s: 0.0,
+        probed: false,
+        waited_out: 0,
         taken_back: false,
         undone_ns: 0,
         gone_on: 0,
@@ -88,6 +99,14 @@ impl Blank for Episodes {
 
     fn new(_flow: u32) -> Self {
         Self::BLANK.clone()
+    }
+}
+
+impl Episodes {
+    /// A lost tail has waited for the timer when a probe was due. Away from the sender that may have been lost.
+    pub(super) fn on_waited_out(&mut self, vantage: Vantage) {
+        let shown = if vantage == Vantage::Sender { WAITED_OUT } else { 1 };
+        self.waited_out = self.waited_out.saturating_add(shown);
     }
 }
 

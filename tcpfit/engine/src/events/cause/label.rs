@@ -54,10 +54,10 @@ impl Sender {
         // RFC 8985, 7: a probe repeats the last segment; without SACK no stack sends one
         let can_probe =
             (self.sack || self.begun_before) && q.tail && q.copies == 1 && self.episodes.probe_una != self.una;
-        // what is the head too may have been sent by either timer
+        // what is the head too may have been sent by either timer, which end together where round trips are short
         let due = q.silence_s >= (2.0 * self.rtt.srtt_s).min(self.rtt.rto_s()) * TIMER_SHARE
             && !(q.head && q.silence_s > self.longest_probe_s());
-        if can_probe && !q.clocked && due {
+        if can_probe && !q.clocked && due && !(q.head && self.sends_no_probes()) {
             return Reason::Tlp;
         }
         if q.head && !full_timer && self.is_passed_by(q) {

@@ -1,8 +1,9 @@
 //! Tail loss probes: about two round trips after the last segment a host repeats it, or sends the next where it has more to send,
 //! though the window has no room for it (RFC 8985, 7.3).
 
-use super::frame;
+use super::question::Question;
 use super::timer::TIMER_SHARE;
+use super::{frame, WAITED_OUT};
 use crate::flow::scoreboard::{segments, Unit};
 use crate::flow::sender::{Sender, Sent};
 use crate::flow::sequence::offset;
@@ -14,6 +15,8 @@ const MARGIN: f64 = 1.25;
 /// New data that come later than the timer by this share and this much, a tick of a slow clock, are the application's.
 const LATE: f64 = 1.5;
 const LATE_S: f64 = 0.01;
+/// A doubled timer is longer than this many undoubled ones.
+const DOUBLED: f64 = 1.6;
 
 impl Sender {
     /// A probe, `timer_s` after the frame `tail`, the end of what was outstanding; `doubtful` where something else may have sent it.
@@ -21,6 +24,8 @@ impl Sender {
         self.episodes.probe_una = self.una;
         self.episodes.probe_ns = sent.time_ns;
         self.episodes.probes += 1;
+        self.episodes.probed |= !doubtful;
+        self.episodes.probe_s = if doubtful { timer_s } else { 0.0 };
         sink.event(EventRow {
             flow: self.flow,
             time_ns: sent.time_ns,
@@ -37,6 +42,29 @@ impl Sender {
             value: timer_s.into(),
             ..EventRow::NONE
         });
+    }
+
+    /// What the timer sends again now was a lost tail's first segment, and a probe of the last was due long before (RFC 8985, 7.2).
+    pub(super) fn has_waited_out(&self, q: &Question) -> bool {
+        let quiet = self.phase == Phase::Open && self.sacked == 0 && self.duplicate_acks == 0;
+        let tail = self.sack && q.head && q.copies == 1 && self.episodes.probe_una != self.una;
+        quiet && tail && self.rtt.srtt_s > 0.0 && q.silence_s >= LATE * self.least_probe_s(q.tail) + LATE_S
+    }
+
+    /// What seemed to be a probe was the timer's, which has doubled since (RFC 6298, 5.5): behind a probe it does not.
+    pub(super) fn has_doubled(&self, q: &Question) -> bool {
+        let probe_s = self.episodes.probe_s;
+        let behind = probe_s > 0.0 && self.episodes.probe_una == self.una && q.copies == 2;
+        behind && self.phase == Phase::Open && q.timer_s >= DOUBLED * probe_s
+    }
+
+    /// The host is known to send none.
+    pub(super) fn sends_no_probes(&self) -> bool {
+        self.waits_out
+            || self
+                .episodes
+                .get()
+                .is_some_and(|episodes| episodes.waited_out >= WAITED_OUT && !episodes.probed)
     }
 
     /// A probe of a single segment waits for a delayed ACK besides two round trips, but no longer than the timer that it
@@ -65,6 +93,12 @@ impl Sender {
         }
     }
 
+    /// When a probe is due: of a `single` segment the answer may be a delayed ACK (RFC 8985, 7.2).
+    fn least_probe_s(&self, single: bool) -> f64 {
+        let delayed_s = if single { DELAYED_ACK_S } else { 0.0 };
+        (2.0 * self.rtt.srtt_s + delayed_s).min(self.rtt.rto_s())
+    }
+
     /// The newest data are such a probe: the frame that was the last before them, and for how long the timer ran.
     fn probe_of_new(&self, newest: &Unit) -> Option<(u64, f64)> {
         let quiet = self.phase == Phase::Open && self.sacked == 0 && self.duplicate_acks == 0;
@@ -80,9 +114,7 @@ impl Sender {
         }
         let start_ns = last.time_ns.max(self.last_advance_ns);
         let timer_s = (newest.time_ns - start_ns) as f64 / 1e9;
-        // a single segment's answer may be a delayed ACK (RFC 8985, 7.2)
-        let delayed_s = if units.len() == 2 { DELAYED_ACK_S } else { 0.0 };
-        let least_s = (2.0 * self.rtt.srtt_s + delayed_s).min(self.rtt.rto_s());
+        let least_s = self.least_probe_s(units.len() == 2);
         let due = timer_s >= TIMER_SHARE * least_s && timer_s <= LATE * least_s + LATE_S;
         due.then_some((last.frame, timer_s))
     }

@@ -166,3 +166,35 @@ fn a_host_that_may_wait_for_more_duplicate_acks_may_have_waited_for_its_timer() 
     assert!(opens(4, 200_000) && opens(4, 400_000));
     assert!(opens(5, 200_000) && !opens(5, 400_000));
 }
+
+/// A single segment is sent again after 225 ms and, when that was lost too, `again_ms` later; then so is another, once. Why each was.
+fn of_single_segments(vantage: Vantage, again_ms: i64) -> [Reason; 3] {
+    let mut events = Events::default();
+    let mut sender = Sender::new(0, 0, 1000, vantage);
+    sender.sack = true;
+    sender.timestamps = true;
+    sender.rtt.seed(0.02);
+    sender.send_new(&sent(0, 0));
+    sender.on_ack(&ack(1000, 20_000), &mut events);
+    sender.send_new(&sent(1, 30_000));
+    let first = sender.send_again(&sent(1, 255_000), &mut events);
+    let again_us = 255_000 + 1000 * again_ms;
+    let second = sender.send_again(&sent(1, again_us), &mut events);
+    sender.on_ack(&ack(2000, again_us + 20_000), &mut events);
+    sender.send_new(&sent(2, again_us + 30_000));
+    let third = sender.send_again(&sent(2, again_us + 255_000), &mut events);
+    sender.finish(&mut events);
+    let timeout = events.0.iter().find(|event| event.kind == Kind::Timeout).unwrap();
+    assert_eq!(u32::from(again_ms > 300), timeout.doublings.get().unwrap());
+    [first, second, third]
+}
+
+#[test]
+fn what_a_doubled_timer_follows_was_no_probe_and_the_host_sends_none() {
+    use Reason::{Rto, Tlp};
+    assert_eq!([Tlp, Rto, Rto], of_single_segments(Vantage::Sender, 450));
+    // behind a probe the timer is not doubled (RFC 8985, 7.3)
+    assert_eq!([Tlp, Rto, Tlp], of_single_segments(Vantage::Sender, 225));
+    // a probe may have been lost before it could be seen
+    assert_eq!([Tlp, Rto, Tlp], of_single_segments(Vantage::Receiver, 450));
+}

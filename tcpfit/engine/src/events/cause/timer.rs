@@ -103,6 +103,13 @@ impl Sender {
     }
 
     pub(super) fn on_timeout(&mut self, sent: &Sent, q: &Question, sink: &mut dyn Sink) {
+        let doubled = self.has_doubled(q);
+        if doubled || self.has_waited_out(q) {
+            self.episodes.on_waited_out(self.vantage);
+        }
+        if doubled {
+            self.episodes.doublings = self.episodes.doublings.max(1);
+        }
         let timer_s = self.ran_s(q) - self.longer_way_s(sent);
         let whole = timer_s >= self.least_round_trip_s();
         let head = if self.one_way { sent.left } else { self.una };

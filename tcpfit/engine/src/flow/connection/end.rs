@@ -4,6 +4,7 @@ use super::handshake::{Half, Syn};
 use super::last_packet::LastPacket;
 use crate::flow::ack_trail::AckTrail;
 use crate::flow::direction::Flow;
+use crate::flow::hosts::Known;
 use crate::flow::sequence::Unwrap;
 use crate::flow::stamp_clock::StampClock;
 use crate::flow::zero_windows::ZeroWindows;
@@ -26,8 +27,8 @@ pub(super) struct End {
     pub(super) fin_acknowledged: bool,
     /// Some packet of the end is in the capture.
     pub(super) seen: bool,
-    /// Other connections of the host have shown that its identifications count a connection's packets.
-    pub(super) counts: bool,
+    /// What other connections of the host have shown.
+    pub(super) known: Known,
     /// One counter of identifications serves all connections of the host.
     pub(super) shared: bool,
     /// Least and largest window advertised after the handshake, in bytes as sent.
