@@ -74,20 +74,21 @@ impl Sender {
             Reason::Rto => self.on_timeout(sent, &question, sink),
             Reason::Tlp => self.on_probe(sent, question.last.frame, question.timer_s, question.head, sink),
             Reason::FastDupthresh | Reason::FastRack | Reason::EarlyRetransmit => {
-                self.close_episode(sent.time_ns, false, sink);
-                let row = self.recovery(sent, &question, reason);
-                self.open_episode(Phase::Recovery, sent.tsval, row);
-                self.episodes.recoveries += 1;
-                if reason == Reason::FastDupthresh && sent.frame != 0 {
-                    self.episodes.asked_by = self.duplicate_acks;
-                }
-                self.episodes.begun_by_rack += u32::from(reason == Reason::FastRack);
+                self.begin_recovery(sent, &question, reason, sink);
+            }
+            // RACK sees that what followed the timer was lost again (RFC 8985, 6.2): that loss begins a recovery
+            Reason::LostRetransmission if self.phase == Phase::Loss && self.is_passed(&question) => {
+                self.begin_recovery(sent, &question, Reason::FastRack, sink);
             }
             Reason::PartialAck if self.phase == Phase::Open => self.episodes.gone_on += 1,
             _ => {}
         }
+        let count = segments(sent.right - sent.left, self.smss);
+        if self.sack && self.phase != Phase::Open {
+            self.episodes.unreported += count;
+        }
         if let Some(recovery) = self.episodes.opened.as_mut().filter(|row| row.kind == Kind::Recovery) {
-            recovery.segments += segments(sent.right - sent.left, self.smss);
+            recovery.segments += count;
         }
         self.resend_event(sent, Some(&question), reason, sink);
         reason
@@ -161,6 +162,20 @@ impl Sender {
     /// Sent now, it would be a further hole of the recovery under way.
     pub fn is_further_hole(&mut self, sent: &Sent) -> bool {
         self.question(sent).is_some_and(|q| self.label(&q) == Reason::Recovery)
+    }
+
+    fn begin_recovery(&mut self, sent: &Sent, q: &Question, reason: Reason, sink: &mut dyn Sink) {
+        self.close_episode(sent.time_ns, false, sink);
+        let row = self.recovery(sent, q, reason);
+        self.open_episode(Phase::Recovery, sent.tsval, row);
+        if self.sack {
+            self.episodes.unreported = self.board.resent_missing(LOOKED_AT, self.smss);
+        }
+        self.episodes.recoveries += 1;
+        if reason == Reason::FastDupthresh && sent.frame != 0 {
+            self.episodes.asked_by = self.duplicate_acks;
+        }
+        self.episodes.begun_by_rack += u32::from(reason == Reason::FastRack);
     }
 
     fn recovery(&self, sent: &Sent, q: &Question, reason: Reason) -> EventRow {

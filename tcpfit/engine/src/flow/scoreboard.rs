@@ -187,6 +187,18 @@ impl Scoreboard {
         })
     }
 
+    /// How many segments the first `many` units have that were sent again and that nothing covers.
+    pub fn resent_missing(&self, many: usize, smss: u32) -> u32 {
+        let again = self.disturbed.iter().flat_map(|d| d.again.keys().copied());
+        let units = again
+            .take(many)
+            .filter_map(|at| self.units.get(first_not(&self.units, at, |u| u.left < at)));
+        units
+            .filter(|unit| unit.sacked_ns == 0)
+            .map(|unit| unit.segments(smss))
+            .sum()
+    }
+
     /// Later transmissions of the unit, oldest first.
     #[inline]
     pub fn resends(&self, unit: &Unit) -> &[Transmission] {

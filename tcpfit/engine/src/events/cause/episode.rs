@@ -3,7 +3,7 @@
 use super::{frame, SHORTEST_TIMER_S};
 use crate::flow::ack_delay::Passage;
 use crate::flow::rare::Blank;
-use crate::flow::scoreboard::Unit;
+use crate::flow::scoreboard::{segments, Unit};
 use crate::flow::sender::{Ack, Sender, LOOKED_AT};
 use crate::flow::sequence::{before, offset};
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
@@ -26,6 +26,9 @@ pub struct Episodes {
     pub(super) order: u64,
     /// Timestamp of the resend that began it (RFC 3522, 3.2: RetransmitTS); 0 where there is none.
     pub(super) tsval: u32,
+    /// Left edge when it began, and segments sent again since then of which no DSACK has said that they came twice.
+    pub(super) begun_una: u64,
+    pub(super) unreported: u32,
     /// Left edge at the last expiry, and how many expiries it has seen.
     pub(super) timer_una: u64,
     pub(super) backoff: u32,
@@ -73,6 +76,8 @@ impl Blank for Episodes {
         opened: None,
         order: 0,
         tsval: 0,
+        begun_una: 0,
+        unreported: 0,
         timer_una: u64::MAX,
         backoff: 0,
         probe_una: u64::MAX,
@@ -119,6 +124,8 @@ impl Sender {
     /// `tsval` is the timestamp of the resend that begins it.
     pub(super) fn open_episode(&mut self, phase: Phase, tsval: u32, row: EventRow) {
         self.phase = phase;
+        self.episodes.begun_una = self.una;
+        self.episodes.unreported = 0;
         self.episodes.recover = self.nxt;
         self.episodes.order = self.order;
         self.episodes.tsval = tsval;
@@ -201,6 +208,21 @@ impl Sender {
             self.keep_reno(ack.ack);
         }
         self.close_episode(ack.time_ns, false, sink);
+    }
+
+    /// The receiver reports that [left, right) came twice (RFC 2883, 4). Where nothing is left that was sent again since the episode
+    /// began, none of it was needed (RFC 3708, 3.3): the host takes its reduction back, as Linux does.
+    pub fn on_reported(&mut self, left: u64, right: u64, time_ns: i64, sink: &mut dyn Sink) {
+        if self.phase == Phase::Open || right <= self.episodes.begun_una || self.episodes.unreported == 0 {
+            return;
+        }
+        let episodes = &mut self.episodes;
+        episodes.unreported = episodes.unreported.saturating_sub(segments(right - left, self.smss));
+        if episodes.unreported == 0 {
+            episodes.taken_back |= self.phase == Phase::Recovery;
+            episodes.undone_ns = time_ns;
+            self.close_episode(time_ns, false, sink);
+        }
     }
 
     /// Ends the episode under way and gives it out; `broken` says that a timeout ended it.

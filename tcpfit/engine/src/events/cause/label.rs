@@ -60,7 +60,7 @@ impl Sender {
         if can_probe && !q.clocked && due && !(q.head && self.sends_no_probes()) {
             return Reason::Tlp;
         }
-        if q.head && !full_timer && self.is_passed_by(q) {
+        if q.head && (!full_timer && self.is_passed_by(q) || self.is_left_over(q)) {
             return Reason::FastRack;
         }
         if q.head && self.duplicate_acks >= DUPTHRESH && self.episodes.answered_ns == q.time_ns {
@@ -148,7 +148,19 @@ impl Sender {
     /// segments were sent, not by where they are (RFC 8985, 6.2), and waits no longer.
     fn is_passed_by(&self, q: &Question) -> bool {
         let waited_s = (q.time_ns - q.last.time_ns) as f64 / 1e9;
-        self.sack && self.delivered_order > q.last.order && waited_s <= self.longest_rack_s()
+        self.is_passed(q) && waited_s <= self.longest_rack_s()
+    }
+
+    /// With SACK: something sent after the last copy has arrived.
+    pub(super) fn is_passed(&self, q: &Question) -> bool {
+        self.sack && self.delivered_order > q.last.order
+    }
+
+    /// A DSACK has just taken the episode back, and with it what the timer had said of the rest: of that RACK sends again what was
+    /// sent before the timer's resend, which has come (RFC 8985, 6.2).
+    fn is_left_over(&self, q: &Question) -> bool {
+        let undone = self.episodes.undone_ns > 0 && self.episodes.undone_ns == self.last_ack_ns;
+        undone && q.clocked && self.is_passed(q)
     }
 
     /// When the segment was sent that RACK waits for longest: its timer is that of the last, of all that were sent before one
@@ -215,7 +227,7 @@ impl Sender {
             // at the sender nothing else is unseen, so that a timer shorter than the replayed one is left
             let ran_out = full_timer || self.is_silent(q) || self.vantage == Vantage::Sender && runs;
             let untold = resent_before && ran_out && self.delivered_order <= q.last.order;
-            let passed_by = resent_before && self.delivered_order > q.last.order;
+            let passed_by = resent_before && self.is_passed(q);
             let rack = resent_before && self.is_passed_by(q);
             let told = passed_by && (rack || self.is_just_told(q));
             let expired = timer && (full_timer || !told) || untold || resent_before && self.is_too_early(q);

@@ -163,8 +163,14 @@ impl Sender {
             replayed_rfc_s: replayed.then(|| self.rtt.rfc_rto_s() * backed_off).into(),
             ..EventRow::NONE
         };
+        let under_way = self.phase != Phase::Open;
+        let (begun_una, unreported) = (self.episodes.begun_una, self.episodes.unreported);
         self.close_episode(sent.time_ns, true, sink);
         self.open_episode(Phase::Loss, sent.tsval, row);
+        if under_way {
+            // what had been sent again before may have been needed all the same
+            (self.episodes.begun_una, self.episodes.unreported) = (begun_una, unreported);
+        }
     }
 
     /// No timer is shorter (RFC 6298, 2.3): of what looks so a queue took the beginning, or it was started by what is not seen.

@@ -22,9 +22,9 @@ enum Doubt {
 }
 
 impl Fates {
-    /// The receiver reports that [left, right) arrived twice (RFC 2883, 4).
+    /// The receiver reports that [left, right) arrived twice (RFC 2883, 4). True if it was sent twice.
     #[inline(never)]
-    pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, floor: Floor, board: &mut Scoreboard) {
+    pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, floor: Floor, board: &mut Scoreboard) -> bool {
         self.dsack_seen = true;
         // a resend of what had been acknowledged, if a round trip has passed since
         let least_ns = floor.ns();
@@ -32,7 +32,7 @@ impl Fates {
             |&(from, to, time_ns): &(u64, u64, i64)| from < right && left < to && ack.time_ns - time_ns >= least_ns;
         if let Some(n) = self.unneeded.iter().position(answered) {
             self.unneeded.remove(n);
-            return;
+            return false;
         }
         // where the path makes copies, the one that comes right behind a needed resend is such a copy
         let path_copies = self.answers.path_makes_copies();
@@ -58,6 +58,7 @@ impl Fates {
         if !resent {
             self.answers.on_path_copy();
         }
+        resent
     }
 
     pub fn has_seen_dsack(&self) -> bool {

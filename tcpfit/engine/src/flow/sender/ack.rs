@@ -108,9 +108,7 @@ impl Sender {
             self.hold_back(flight_before);
         }
         let heard = self.heard;
-        if ack.sack_len > 0 {
-            self.on_sack(ack);
-        }
+        let reported = if ack.sack_len > 0 { self.on_sack(ack) } else { None };
         if self.vantage == Vantage::Sender && self.marks.listens(ack.ace) {
             self.note_room(ack);
             let state = State {
@@ -152,6 +150,9 @@ impl Sender {
             if !self.sack {
                 self.count_unexplained(ack, outstanding && same_window);
             }
+        }
+        if let Some((left, right)) = reported {
+            self.on_reported(left, right, ack.time_ns, sink);
         }
         // of an ACK that another one overtook the window is an old one
         let (window, field) = if ack.ack < self.una {

@@ -34,10 +34,12 @@ impl Sender {
         same
     }
 
+    /// Gives what came twice of what was sent twice, if it reports that (RFC 2883, 4).
     #[inline]
-    pub(super) fn on_sack(&mut self, ack: &Ack) {
+    pub(super) fn on_sack(&mut self, ack: &Ack) -> Option<(u64, u64)> {
         let blocks = &ack.sack[..ack.sack_len as usize];
         self.sack = true;
+        let mut reported = None;
         let mut first_sample: Option<i64> = None;
         let (heard, mut covered) = (self.heard, self.covered.take().unwrap_or_default());
         for (i, &(left, right)) in blocks.iter().enumerate() {
@@ -45,7 +47,8 @@ impl Sender {
                 continue; // it answers a keep-alive of a byte
             }
             if i == 0 && is_dsack(blocks, ack.ack) {
-                self.fates.on_dsack(left, right, ack, self.rtt.floor(), &mut self.board);
+                let resent = self.fates.on_dsack(left, right, ack, self.rtt.floor(), &mut self.board);
+                reported = resent.then_some((left, right));
                 continue;
             }
             // a FIN has a number too (RFC 9293, 3.4)
@@ -71,6 +74,7 @@ impl Sender {
             }
             self.rtt.smooth(rtt_s, self.una, self.nxt);
         }
+        reported
     }
 
     /// SACK blocks cover [left, right), of which nothing was covered. They are held against `heard`; `first_sample` is when
