@@ -113,22 +113,36 @@ pub struct Answer {
     pub newest: bool,
     /// It says that it was sent before something seen.
     pub older: bool,
+    /// It says nothing.
+    pub unnumbered: bool,
     /// What the sender knew when it sent the segment before, in the same tick, has asked for it: other ACKs of the tick that
     /// it echoes may have come later.
     pub asked: bool,
     /// Data sent for the second time, while no recovery was under way.
     pub opens: bool,
-    /// The same, however many duplicate ACKs the host waits for.
+    /// The host is known to wait for more than three duplicate ACKs.
+    pub waits: bool,
+    /// Data sent for the second time, while no recovery was under way, however many duplicate ACKs the host waits for.
     pub may_open: bool,
     /// Data sent for the second time in a recovery that is under way, without SACK.
     pub goes_on: bool,
     /// Without timestamps: for how long the link had been busy.
     pub busy_ns: i64,
+    /// And for how long none passes while it sends.
+    pub gap_ns: i64,
+}
+
+impl Answer {
+    /// No data had passed for half of the least round trip, `least_ns`, and for longer than while a slow link sends.
+    fn ends_silence(&self, least_ns: i64) -> bool {
+        self.silence_ns >= (least_ns / 2).max(self.gap_ns)
+    }
 }
 
 /// What a resend tells of the way.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shown {
+    pub way_ns: i64,
     pub by: By,
     /// What is certain to have asked for it.
     pub asked: Option<Asked>,
@@ -333,7 +347,12 @@ impl AckDelay {
                 .map(|third_ns| answer.time_ns - third_ns);
             self.way_ns = third_ns.filter(|&took_ns| took_ns < LOST_ACK_NS).unwrap_or(0);
             self.least_ns = self.way_ns / 2;
-            return (self.way_ns > 0).then_some(Shown { by, asked: None });
+            let way_ns = self.way_ns;
+            return (way_ns > 0).then_some(Shown {
+                way_ns,
+                by,
+                asked: None,
+            });
         }
         let mut edges = std::iter::once(&self.edge).chain(self.earlier.iter().rev());
         let &edge = edges.find(|edge| edge.at == answer.left)?;
@@ -347,11 +366,12 @@ impl AckDelay {
         if let Some(took_ns) = asked_ns.filter(|&took_ns| self.is_shorter(answer, took_ns, partial_ns)) {
             self.shorten(took_ns);
             return Some(Shown {
+                way_ns: took_ns,
                 by,
                 asked: Some(Asked::Duplicates),
             });
         }
-        if !answer.newest {
+        if !(answer.newest || answer.unnumbered && answer.opens) {
             return None;
         }
         // after half a round trip of silence the flow's own queue is empty: what takes longer waited for the timer
@@ -368,12 +388,25 @@ impl AckDelay {
         let most_ns = (LONGEST_WAY_S * 1e9) as i64;
         let most_ns = most_ns.min(answer.busy_ns.saturating_add(self.least_ns + WAY_MARGIN_NS));
         let asked_ns = third_ns.filter(|&took_ns| took_ns >= self.least_ns && took_ns < most_ns);
-        if let Some(took_ns) = asked_ns.filter(|_| answer.opens && answer.silence_ns < self.least_ns / 2) {
+        if let Some(took_ns) = asked_ns.filter(|_| answer.opens && !answer.ends_silence(self.least_ns)) {
+            if answer.unnumbered {
+                // it may still be an original that was held for longer than a round trip: other ACKs are not taken to come as late
+                let asked = None;
+                return Some(Shown {
+                    way_ns: took_ns,
+                    by,
+                    asked,
+                });
+            }
             self.way_ns = took_ns;
             return Some(Shown {
+                way_ns: took_ns,
                 by,
                 asked: Some(Asked::Duplicates),
             });
+        }
+        if !answer.newest {
+            return None;
         }
         // nothing else than the partial ACK has asked a host for it that goes by these; new data that come all the while leave no
         // timer, and the queue may have grown by more than usual
@@ -381,9 +414,10 @@ impl AckDelay {
             let partial = partial_ns >= self.least_ns;
             if partial && third_ns.is_none_or(|took_ns| took_ns < self.least_ns) {
                 self.goes_by_partial = true;
-            } else if self.goes_by_partial && partial && answer.silence_ns < self.least_ns / 2 {
+            } else if self.goes_by_partial && partial && !answer.ends_silence(self.least_ns) {
                 self.way_ns = partial_ns;
                 return Some(Shown {
+                    way_ns: partial_ns,
                     by,
                     asked: Some(Asked::Partial),
                 });
@@ -391,10 +425,17 @@ impl AckDelay {
         }
         // after as long a way as the last the third has asked for it, a timer runs since an earlier ACK
         let same = |took_ns: &i64| (took_ns - self.way_ns).abs() <= self.way_ns / SAME;
+        // of a host that waits for more, a later one may have
+        let third_ns = third_ns.filter(|took_ns| !answer.waits || *took_ns <= self.way_ns);
         let took_ns = [Some(partial_ns), third_ns].into_iter().flatten().filter(possible);
         let nearest = || took_ns.min_by_key(|took_ns| (took_ns - self.way_ns).abs());
         self.way_ns = third_ns.filter(same).or_else(nearest)?;
-        Some(Shown { by, asked: None })
+        let way_ns = self.way_ns;
+        Some(Shown {
+            way_ns,
+            by,
+            asked: None,
+        })
     }
 
     /// A tick of the sender's timestamps, if it is known and fine enough for round trips.

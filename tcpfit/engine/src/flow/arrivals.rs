@@ -136,6 +136,11 @@ impl Arrivals {
         ip_id.is_some_and(|id| self.id.ordered() && !self.id.is_newest(id))
     }
 
+    /// The identifications tell which packet was sent first.
+    pub fn are_ordered(&self, ip_id: Option<u16>) -> bool {
+        ip_id.is_some() && self.id.ordered()
+    }
+
     /// Packets that were sent since the newest one and before this one, as far as the identification shows it.
     pub fn skipped_before(&self, ip_id: Option<u16>) -> Option<u16> {
         ip_id.and_then(|id| self.id.skipped_before(id))

@@ -1,6 +1,6 @@
 //! One direction of a connection that carries data: its segments, the ACKs of them, probes, FIN and the window.
 
-use crate::events::cause::SHORTEST_TIMER_S;
+use crate::events::cause::{DUPTHRESH, SHORTEST_TIMER_S};
 use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer, Asked};
 use crate::flow::arrivals::{Arrivals, Passing};
@@ -447,11 +447,14 @@ impl Flow {
             data: segment.payload > 0,
             newest: self.arrivals.is_newest(segment.ip_id),
             older: self.arrivals.is_older(segment.ip_id),
+            unnumbered: !self.arrivals.are_ordered(segment.ip_id),
             asked: false,
             opens: self.sender.opens_episode(left, segment.time_ns),
+            waits: self.sender.waits_for_more(),
             may_open: self.sender.may_open_episode(left),
             goes_on: self.sender.goes_on_by(left),
             busy_ns: i64::MAX,
+            gap_ns: 0,
         };
         if answer.data && self.arrivals.has_noted_silence() {
             let passing = Passing::new(left, segment);
@@ -468,6 +471,7 @@ impl Flow {
             let AckDelay { way_ns, path_ns, .. } = *self.acks;
             let segments = segments(segment.payload.into(), self.sender.smss);
             answer.busy_ns = self.sender.drift.on_data(segment.time_ns, segments, way_ns, path_ns);
+            answer.gap_ns = self.sender.drift.gap_ns();
             self.learn_from_resend(&answer);
         }
         while let Some(ack) = self.acks.next(&answer) {
@@ -530,7 +534,10 @@ impl Flow {
                 Some(Asked::Partial) => self.sender.episodes.continued_ns = answer.time_ns,
                 None => {}
             }
-            self.sender.on_way_told(answer.time_ns, self.acks.way_ns, shown.by);
+            // the first two duplicate ACKs let new data go (RFC 3042) if the receiver's window has room
+            let unasked = shown.by == By::Loss && self.sender.fills_window(answer.nxt - answer.left);
+            let unsent = if unasked { DUPTHRESH - 1 } else { 0 };
+            self.sender.on_way_told(answer.time_ns, shown.way_ns, unsent, shown.by);
         }
     }
 
@@ -553,7 +560,8 @@ impl Flow {
             self.sender.on_late_ack(&ack, sink);
         }
         if self.acks.way_ns < before_ns {
-            self.sender.on_way_told(answer.time_ns, self.acks.way_ns, By::Recovery);
+            self.sender
+                .on_way_told(answer.time_ns, self.acks.way_ns, 0, By::Recovery);
         }
     }
 

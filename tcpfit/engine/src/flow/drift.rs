@@ -42,6 +42,8 @@ const DECREASE: f64 = 0.6;
 /// A link without a queue was idle for so much of the shortest way at least, or for as many segments.
 const IDLE: i64 = 4;
 const IDLE_SEGMENTS: f64 = 3.0;
+/// A busy link sends one in less than the time of so many.
+const GAP_SEGMENTS: f64 = 2.0;
 /// Segments that the path holds without a queue: fewer, sent as an application writes them, may seem to fill a link.
 const LEAST_PIPE: f64 = 12.0;
 /// So much longer than what was told a way can be that slow start would have come to, if it went on to the end.
@@ -101,6 +103,8 @@ struct Point {
 #[derive(Clone, Copy, Debug)]
 struct Told {
     way_s: f64,
+    /// What was told last before the sender felt a loss.
+    loss_s: f64,
     by: By,
     /// The link had a queue then.
     queued: bool,
@@ -221,11 +225,16 @@ struct Filled {
 }
 
 impl Filled {
+    /// The way of a segment that has come when a share of these had, in slow start.
+    fn doubled_s(self, start_s: f64, share: f64) -> f64 {
+        start_s + share * self.segments / (2.0 * self.rate)
+    }
+
     /// The way at the end before the first loss. In slow start a segment that was answered lets two go (RFC 5681, 3.1), of which
     /// the second waits for the first; when the resend that told `told_s` was sent, a round trip after the last segment that was
     /// answered, the queue was twice as long.
     fn slow_start_s(self, start_s: f64, told_s: f64) -> f64 {
-        let end_s = start_s + self.segments / (2.0 * self.rate);
+        let end_s = self.doubled_s(start_s, 1.0);
         if end_s < SLOW_START * told_s {
             end_s.min(told_s)
         } else {
@@ -276,6 +285,15 @@ impl Drift {
             self.peak = self.peak.max(self.rate);
         }
         busy_ns
+    }
+
+    /// For how long no data pass while the link sends; 0 while that is not known.
+    pub fn gap_ns(&self) -> i64 {
+        if self.rate > 0.0 {
+            (GAP_SEGMENTS * 1e9 / self.rate) as i64
+        } else {
+            0
+        }
     }
 
     /// How long the queue was at most that a packet had come through which passed then, if that was not long ago: as long as the
@@ -332,10 +350,20 @@ impl Drift {
         });
     }
 
-    /// A resend tells the way: `way_s`.
-    pub fn on_told(&mut self, time_ns: i64, way_s: f64, by: By, seen: Seen) {
-        let queued = self.close(time_ns, Some(way_s), seen);
-        self.told = Some(Told { way_s, by, queued });
+    /// A resend tells the way: `way_s`. Behind a queue what was sent before it came so many segments later, `unsent`, that were not
+    /// sent for the duplicate ACKs that asked for it.
+    pub fn on_told(&mut self, time_ns: i64, way_s: f64, unsent: u32, by: By, seen: Seen) {
+        let queued = self.close(time_ns, Some((way_s, unsent)), seen);
+        let loss_s = match (by, self.told) {
+            (By::Recovery, Some(told)) if !self.expired => told.loss_s,
+            _ => way_s,
+        };
+        self.told = Some(Told {
+            way_s,
+            loss_s,
+            by,
+            queued,
+        });
         self.shortest_s = self.shortest_s.min(way_s);
         self.expired = false;
     }
@@ -367,10 +395,16 @@ impl Drift {
     }
 
     /// Corrects what was seen since the way was told last. Whether the link had a queue at the end.
-    fn close(&mut self, time_ns: i64, end_s: Option<f64>, seen: Seen) -> bool {
+    fn close(&mut self, time_ns: i64, told: Option<(f64, u32)>, seen: Seen) -> bool {
         let points = std::mem::take(&mut self.points);
         let (link, stretch) = self.look(&points, seen.window);
-        let ways = self.ways(&points, &link, end_s, stretch);
+        let told = told.map(|(way_s, unsent)| {
+            let more_s = f64::from(unsent) / self.rate;
+            let queued = link.queued && way_s - stretch.least_s >= more_s;
+            let limited = unsent > 0 && queued;
+            (way_s + if limited { more_s } else { 0.0 }, limited)
+        });
+        let ways = self.ways(&points, &link, told, stretch);
         let old = (self.corrected.len() + points.len()).saturating_sub(KEPT);
         self.corrected.drain(..old);
         self.closed_ns = time_ns;
@@ -476,14 +510,14 @@ impl Drift {
         Link { full, queued }
     }
 
-    /// The way at each point, if it can be told.
-    fn ways(&self, points: &[Point], link: &Link, told_s: Option<f64>, stretch: Stretch) -> Option<Vec<f64>> {
+    /// The way at each point, if it can be told. What was told, and whether it was that of the receiver's window.
+    fn ways(&self, points: &[Point], link: &Link, told: Option<(f64, bool)>, stretch: Stretch) -> Option<Vec<f64>> {
         let (first, last) = (points.first()?, points.last()?);
         if self.way_ns == 0 || self.rate == 0.0 {
             return None;
         }
         let fills = link.fills();
-        let from = match (fills, told_s) {
+        let from = match (fills, told) {
             (Some(n), Some(_)) if link.queued => n,
             // another flow's queue
             (_, Some(_)) => 0,
@@ -503,11 +537,12 @@ impl Drift {
         if mean >= BUSY * self.rate {
             filled.rate = mean;
         }
-        let end_s = match told_s {
-            Some(told_s) if self.told.is_some() => told_s,
-            Some(told_s) => filled.slow_start_s(start_s, told_s),
+        let (end_s, limited) = match told {
+            Some((told_s, limited)) if limited || self.told.is_some() => (told_s, limited),
+            Some((told_s, _)) => (filled.slow_start_s(start_s, told_s), false),
             None => self.untold_s(start_s, filled, stretch)?,
         };
+        let slow_start = limited && self.told.is_none();
         let (mut grown_s, mut before_ns) = (start_s, begin.time_ns);
         let ways = points.iter().enumerate().map(|(n, point)| {
             if n < from {
@@ -517,8 +552,18 @@ impl Drift {
             grown_s += (point.time_ns - before_ns) as f64 / 1e9 / grown_s.max(1e-4) / filled.rate;
             before_ns = point.time_ns;
             let share = (point.passed - begin.passed) as f64 / filled.segments.max(1.0);
-            let straight_s = start_s + (end_s - start_s) * share;
-            straight_s.max(grown_s.min(end_s))
+            let straight_s = if told.is_none() && !limited {
+                0.0
+            } else {
+                start_s + (end_s - start_s) * share
+            };
+            // slow start comes to the receiver's window at once
+            let doubled_s = if slow_start {
+                filled.doubled_s(start_s, share)
+            } else {
+                0.0
+            };
+            straight_s.max(grown_s.max(doubled_s).min(end_s))
         });
         Some(ways.collect())
     }
@@ -528,26 +573,28 @@ impl Drift {
         match self.told {
             None => least_s,
             Some(_) if self.expired => least_s,
-            // no queue of its own, or no longer one
-            Some(told) if !told.queued || told.by == By::Recovery => told.way_s,
+            // no queue of its own
+            Some(told) if !told.queued => told.way_s,
             Some(told) => {
-                let at_once = |&since_ns: &i64| since_ns <= (1.5e9 * told.way_s.max(least_s)) as i64;
-                let left_s = since_ns.filter(at_once).map_or(0.0, |_| DECREASE * told.way_s);
-                least_s.max(left_s)
+                let at_once = |&since_ns: &i64| since_ns <= (1.5e9 * told.loss_s.max(least_s)) as i64;
+                let left_s = since_ns.filter(at_once).map_or(0.0, |_| DECREASE * told.loss_s);
+                let drained_s = if told.by == By::Recovery { told.way_s } else { least_s };
+                drained_s.max(left_s)
             }
         }
     }
 
-    /// The way at the end where nothing tells it: that of the receiver's window, if there was the time to fill it, or no longer
-    /// than what was told last.
-    fn untold_s(&self, start_s: f64, filled: Filled, stretch: Stretch) -> Option<f64> {
+    /// The way at the end where nothing tells it, and whether it is that of the receiver's window: if there was the time to fill
+    /// it. Or it is no longer than what was told last.
+    fn untold_s(&self, start_s: f64, filled: Filled, stretch: Stretch) -> Option<(f64, bool)> {
         let window_s = stretch.window.map_or(f64::INFINITY, |window| window / filled.rate);
         let grows_s = (window_s - start_s) * (window_s + start_s) / 2.0 * filled.rate;
-        let known = self.rate >= BUSY * self.peak && stretch.least_s * self.rate >= LEAST_PIPE;
+        let queued = || self.told.is_some_and(|told| told.queued);
+        let known = self.rate >= BUSY * self.peak && (stretch.least_s * self.rate >= LEAST_PIPE || queued());
         if known && window_s > start_s && grows_s < filled.open_s / 2.0 {
-            return Some(window_s);
+            return Some((window_s, true));
         }
-        Some(self.told?.way_s.max(start_s))
+        Some((self.told?.loss_s.max(start_s), false))
     }
 }
 

@@ -132,7 +132,12 @@ impl Sender {
     pub fn opens_episode(&self, left: u64, now_ns: i64) -> bool {
         let may_wait = || self.duplicates.get().is_some_and(|duplicates| duplicates.beyond);
         let timer = || may_wait() && self.timer_may_have_run(now_ns);
-        !self.waits_longer() && self.may_open_episode(left) && !timer()
+        !self.waits_for_more() && self.may_open_episode(left) && !timer()
+    }
+
+    /// The host waits for more than three duplicate ACKs. Without SACK a late segment shows none that it came late.
+    pub fn waits_for_more(&self) -> bool {
+        self.sack && self.waits_longer()
     }
 
     /// The same of any host, whatever ended a silence.

@@ -493,8 +493,8 @@ impl Sender {
     }
 
     /// A resend tells how long ACKs are under way.
-    pub fn on_way_told(&mut self, time_ns: i64, way_ns: i64, by: By) {
-        self.correct(|drift, seen| drift.on_told(time_ns, way_ns as f64 / 1e9, by, seen));
+    pub fn on_way_told(&mut self, time_ns: i64, way_ns: i64, unsent: u32, by: By) {
+        self.correct(|drift, seen| drift.on_told(time_ns, way_ns as f64 / 1e9, unsent, by, seen));
     }
 
     /// Without timestamps: a third duplicate ACK has asked for the resend that passes, when `outstanding` bytes had been sent from
@@ -505,6 +505,12 @@ impl Sender {
         if undisturbed > self.duplicates.undisturbed_flight {
             self.duplicates.undisturbed_flight = undisturbed;
         }
+    }
+
+    /// The receiver's window has no room for another segment behind so many bytes.
+    pub fn fills_window(&self, outstanding: u64) -> bool {
+        let more = outstanding + u64::from(self.smss);
+        self.window.is_some_and(|window| more > u64::from(window))
     }
 
     /// Without timestamps: corrects what was seen since the way was told last.

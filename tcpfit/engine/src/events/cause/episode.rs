@@ -210,8 +210,8 @@ impl Sender {
         self.close_episode(ack.time_ns, false, sink);
     }
 
-    /// The receiver reports that [left, right) came twice (RFC 2883, 4). Where nothing is left that was sent again since the episode
-    /// began, none of it was needed (RFC 3708, 3.3): the host takes its reduction back, as Linux does.
+    /// The receiver reports that [left, right) came twice (RFC 2883, 4). Where nothing is left that was sent again since the
+    /// episode began, none of it was needed (RFC 3708, 3.3): the host takes its reduction back, as Linux does.
     pub fn on_reported(&mut self, left: u64, right: u64, time_ns: i64, sink: &mut dyn Sink) {
         if self.phase == Phase::Open || right <= self.episodes.begun_una || self.episodes.unreported == 0 {
             return;

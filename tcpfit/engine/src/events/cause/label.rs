@@ -68,7 +68,7 @@ impl Sender {
         }
         // away from the sender what duplicate ACKs asked for may have been held on its way for as long as a short timer; without
         // timestamps it may be their time that is not known, but a timer's resend ends a silence
-        let sure = self.timestamps || q.silence_s < self.least_round_trip_s() / 2.0;
+        let sure = self.timestamps || !self.ends_silence(q);
         let held = self.vantage != Vantage::Sender && sure && self.duplicate_acks >= DUPTHRESH;
         if q.head && timer && (full_timer || !held || self.is_silent(q)) {
             return Reason::Rto;
@@ -117,6 +117,12 @@ impl Sender {
         let episodes = &self.episodes;
         let undone = episodes.undone_ns > 0 && episodes.undone_ns == self.last_advance_ns;
         undone && !self.sack && self.duplicate_acks == 0 && self.una < episodes.recover
+    }
+
+    /// Without timestamps: no data had passed for half of the least round trip, and for longer than while a slow link sends.
+    fn ends_silence(&self, q: &Question) -> bool {
+        let gap_s = self.drift.get().map_or(0.0, |drift| drift.gap_ns() as f64 / 1e9);
+        q.silence_s >= (self.least_round_trip_s() / 2.0).max(gap_s)
     }
 
     /// Nothing came for so long, and nothing was sent, that only a timer is left, however short it is.

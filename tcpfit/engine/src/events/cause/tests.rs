@@ -60,9 +60,12 @@ fn what_is_known_to_answer_a_partial_ack_goes_on_with_the_recovery_however_many_
 /// new data have come 15 or 75 ms before.
 #[test]
 fn without_timestamps_what_ends_no_silence_was_asked_for_by_duplicate_acks() {
-    let label = |duplicates: i64, new_us: i64| {
+    let label_behind = |duplicates: i64, new_us: i64, gap_us: i64| {
         let mut events = Events::default();
         let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+        (1..20).for_each(|n| {
+            sender.drift.on_data(500 * gap_us * n, 1, 0, 0);
+        });
         sender.rtt.seed(0.1);
         sender.rtt.least(0.1);
         (0..8).for_each(|n| sender.send_new(&sent(n, n as i64)));
@@ -71,6 +74,9 @@ fn without_timestamps_what_ends_no_silence_was_asked_for_by_duplicate_acks() {
         sender.send_new(&sent(8, new_us));
         sender.send_again(&sent(1, 295_000), &mut events)
     };
+    let label = |duplicates: i64, new_us: i64| label_behind(duplicates, new_us, 10_000);
+    // a slow link sends all the while
+    assert_eq!(Reason::FastDupthresh, label_behind(3, 220_000, 100_000));
     assert_eq!(
         (Reason::FastDupthresh, Reason::Rto),
         (label(3, 280_000), label(3, 220_000))
@@ -165,6 +171,19 @@ fn a_host_that_may_wait_for_more_duplicate_acks_may_have_waited_for_its_timer() 
     // three of four segments can have come, not four
     assert!(opens(4, 200_000) && opens(4, 400_000));
     assert!(opens(5, 200_000) && !opens(5, 400_000));
+}
+
+#[test]
+fn a_late_segment_shows_a_host_with_sack_that_it_came_late() {
+    let opens = |sack: bool, late: u64| {
+        let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+        sender.sack = sack;
+        sender.reordering.segments = late;
+        sender.send_new(&sent(0, 0));
+        (sender.opens_episode(0, 100_000_000), sender.waits_for_more())
+    };
+    assert_eq!([(true, false); 2], [opens(true, 0), opens(false, 1)]);
+    assert_eq!((false, true), opens(true, 1));
 }
 
 /// A single segment is sent again after 225 ms and, when that was lost too, `again_ms` later; then so is another, once. Why each was.

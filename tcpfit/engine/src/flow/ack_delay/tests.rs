@@ -28,11 +28,14 @@ fn resend(time_ns: i64, silence_ns: i64) -> Answer {
         data: true,
         newest: true,
         older: false,
+        unnumbered: false,
         asked: false,
         opens: false,
+        waits: false,
         may_open: false,
         goes_on: false,
         busy_ns: i64::MAX,
+        gap_ns: 0,
     }
 }
 
@@ -293,6 +296,65 @@ fn a_host_that_goes_on_at_partial_acks_does_so_behind_a_queue_that_grows() {
     // where it did not, nothing tells which it was, nor after a silence
     assert_eq!(70, way_of_a_recovery(&[85 * MS, 90 * MS], 0));
     assert_eq!(70, way_of_a_recovery(&[70 * MS, 90 * MS], 30 * MS));
+}
+
+/// What the first resend of a recovery tells, 80 ms after the third duplicate ACK, and the way that is taken from then on. The handshake
+/// took 50 ms, no data had passed for 30.
+fn told_by(answer: Answer) -> (Option<i64>, i64) {
+    let mut acks = AckDelay::NONE;
+    acks.set_way(5.0 * WAY_NS as f64 / 1e9);
+    for ns in [0, 1, 2, 3] {
+        assert!(acks.push(ack(ns, 100), None).is_none());
+    }
+    let shown = acks.on_resend(&answer);
+    (shown.map(|shown| shown.way_ns / MS), acks.way_ns / MS)
+}
+
+#[test]
+fn a_resend_is_no_silences_end_while_a_slow_link_sends() {
+    let told = |gap_ns: i64| {
+        told_by(Answer {
+            opens: true,
+            gap_ns,
+            ..resend(80 * MS + 3, 30 * MS)
+        })
+    };
+    assert_eq!((Some(80), 80), told(31 * MS));
+    // a timer's, after a silence
+    assert_eq!((None, 50), told(30 * MS));
+}
+
+#[test]
+fn without_identifications_a_resend_tells_the_way_but_not_that_of_other_acks() {
+    let told = |opens: bool| {
+        told_by(Answer {
+            opens,
+            newest: false,
+            unnumbered: true,
+            ..resend(80 * MS + 3, 0)
+        })
+    };
+    assert_eq!((Some(80), 50), told(true));
+    assert_eq!((None, 50), told(false));
+}
+
+#[test]
+fn what_a_host_that_waits_for_more_duplicates_sends_again_was_not_asked_for_by_the_third() {
+    let told = |waits: bool, third_ms: i64| {
+        let mut acks = AckDelay::NONE;
+        acks.set_way(5.0 * WAY_NS as f64 / 1e9);
+        for ns in [0, 18 * MS, 19 * MS, 20 * MS] {
+            assert!(acks.push(ack(ns, 100), None).is_none());
+        }
+        let answer = Answer {
+            waits,
+            ..resend((20 + third_ms) * MS, 30 * MS)
+        };
+        acks.on_resend(&answer).map(|shown| shown.way_ns / MS)
+    };
+    assert_eq!((Some(55), None), (told(false, 55), told(true, 55)));
+    // it is no shorter
+    assert_eq!((Some(50), Some(50)), (told(false, 50), told(true, 50)));
 }
 
 #[test]

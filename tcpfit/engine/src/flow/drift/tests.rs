@@ -64,14 +64,14 @@ fn what_is_told_after_a_loss_corrects_the_samples_before_it() {
     let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
     steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
     // in slow start 2000 segments would have come to a second
-    drift.on_told(2_000_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+    drift.on_told(2_000_000_000, 0.15, 0, By::Loss, seen(&mut rtt, &mut rounds, None));
     let first_s = rtt.mean_s().unwrap();
     assert!((0.095..0.105).contains(&first_s), "{first_s}");
     assert!((0.145..0.155).contains(&rtt.quantile_s(1.0).unwrap()));
     // then from three fifths of it to the same again
     let (samples, sum) = (rtt.samples as f64, rtt.mean_s().unwrap() * rtt.samples as f64);
     steady(&mut drift, &mut rtt, 2001, 2000, 150_000_000);
-    drift.on_told(2_000_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+    drift.on_told(2_000_000_000, 0.15, 0, By::Loss, seen(&mut rtt, &mut rounds, None));
     let second_s = (rtt.mean_s().unwrap() * rtt.samples as f64 - sum) / samples;
     assert!((0.115..0.125).contains(&second_s), "{second_s}");
     assert_eq!(rtt.samples, 4000);
@@ -87,7 +87,7 @@ fn without_a_queue_of_its_own_the_way_is_what_was_told() {
         rtt.sample(0.05, n as u64, n as u64 + 1);
         drift.on_sample(time_ns + WAY_NS, n as f64 / 1e3, 0.05);
     }
-    drift.on_told(2_000_000_000, 0.05, By::Loss, seen(&mut rtt, &mut rounds, None));
+    drift.on_told(2_000_000_000, 0.05, 0, By::Loss, seen(&mut rtt, &mut rounds, None));
     drift.on_end(2.0, seen(&mut rtt, &mut rounds, Some(400.0)));
     assert!((rtt.mean_s().unwrap() - 0.05).abs() < 1e-9);
     assert!(drift.lag_integral.abs() < 1e-9);
@@ -112,7 +112,7 @@ fn a_window_below_what_the_queue_was_told_to_hold_is_none_that_was_filled() {
     let way_s = |window: f64| {
         let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
         steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
-        drift.on_told(2_000_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+        drift.on_told(2_000_000_000, 0.15, 0, By::Loss, seen(&mut rtt, &mut rounds, None));
         steady(&mut drift, &mut rtt, 2001, 20_000, 150_000_000);
         drift.on_end(30.0, seen(&mut rtt, &mut rounds, Some(window)));
         rtt.quantile_s(0.9).unwrap()
@@ -127,7 +127,13 @@ fn what_is_told_after_losses_is_what_the_lost_segments_had_seen() {
     let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
     assert!(drift.then(0).is_none());
     steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
-    drift.on_told(2_200_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, Some(80.0)));
+    drift.on_told(
+        2_200_000_000,
+        0.15,
+        0,
+        By::Loss,
+        seen(&mut rtt, &mut rounds, Some(80.0)),
+    );
     // in a straight line from 50 to 150 ms
     for (passes_ns, ratio) in [(100_000_000, 1.0), (1_050_000_000, 2.0), (2_049_000_000, 3.0)] {
         let then = drift.then(passes_ns).unwrap();
@@ -143,6 +149,7 @@ fn what_is_told_after_losses_is_what_the_lost_segments_had_seen() {
     drift.on_told(
         2_300_000_000,
         0.15,
+        0,
         By::Recovery,
         seen(&mut rtt, &mut rounds, Some(80.0)),
     );
@@ -162,7 +169,7 @@ fn samples_that_nothing_corrects_let_the_lag_decay() {
 fn after_a_timeout_the_window_begins_anew() {
     let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
     steady(&mut drift, &mut rtt, 1, 400, WAY_NS);
-    drift.on_told(2_000_000_000, 0.15, By::Loss, seen(&mut rtt, &mut rounds, None));
+    drift.on_told(2_000_000_000, 0.15, 0, By::Loss, seen(&mut rtt, &mut rounds, None));
     drift.on_timeout(2_000_000_000, seen(&mut rtt, &mut rounds, None));
     steady(&mut drift, &mut rtt, 2000, 20, 150_000_000);
     let before_s = rtt.mean_s().unwrap();
@@ -170,4 +177,59 @@ fn after_a_timeout_the_window_begins_anew() {
     // twenty samples of 150 ms were some of 50 ms
     let less_s = (before_s - rtt.mean_s().unwrap()) * rtt.samples as f64 / 20.0;
     assert!((0.08..0.1001).contains(&less_s), "{less_s}");
+}
+
+/// The mean round trip of the first 2,000 samples, when it is told that the way is 0.15 s long.
+fn first_mean_s(unsent: u32) -> f64 {
+    let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+    steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
+    let seen = seen(&mut rtt, &mut rounds, Some(150.0));
+    drift.on_told(2_000_000_000, 0.15, unsent, By::Loss, seen);
+    rtt.mean_s().unwrap()
+}
+
+#[test]
+fn slow_start_comes_to_the_receivers_window_at_once_and_a_resend_misses_what_that_had_no_room_for() {
+    // half of it in a straight line; at the window all but the first 200 packets have the way, and two packets more
+    assert!((0.095..0.105).contains(&first_mean_s(0)), "{}", first_mean_s(0));
+    assert!((0.144..0.152).contains(&first_mean_s(2)), "{}", first_mean_s(2));
+    // a queue is no shorter than what would be missing of it
+    assert!((0.095..0.105).contains(&first_mean_s(101)), "{}", first_mean_s(101));
+}
+
+#[test]
+fn after_a_recovery_whose_end_found_no_queue_there_is_one_of_what_is_left_of_the_window() {
+    let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+    steady(&mut drift, &mut rtt, 1, 2000, WAY_NS);
+    let mut told = |at_ms: i64, way_s: f64, by: By, drift: &mut Drift, rtt: &mut Rtt| {
+        drift.on_told(1_000_000 * at_ms, way_s, 0, by, seen(rtt, &mut rounds, None));
+    };
+    told(2000, 0.15, By::Loss, &mut drift, &mut rtt);
+    told(2001, 0.05, By::Recovery, &mut drift, &mut rtt);
+    let (samples, sum) = (rtt.samples as f64, rtt.mean_s().unwrap() * rtt.samples as f64);
+    steady(&mut drift, &mut rtt, 2001, 2000, 50_000_000);
+    drift.on_end(4.0, seen(&mut rtt, &mut Rounds::new(0), None));
+    // three fifths of what the loss told, and a packet more each round trip
+    let mean_s = (rtt.mean_s().unwrap() * rtt.samples as f64 - sum) / samples;
+    assert!((0.09..0.105).contains(&mean_s), "{mean_s}");
+}
+
+#[test]
+fn a_short_path_has_a_full_window_where_a_queue_was_told() {
+    let way_s = |told: bool| {
+        let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+        // a packet every 10 ms: the path holds five
+        for n in 1..2000i64 {
+            if told && n == 300 {
+                drift.on_told(3_000_000_000, 0.2, 0, By::Loss, seen(&mut rtt, &mut rounds, Some(30.0)));
+            }
+            drift.on_data(10_000_000 * n, 1, WAY_NS, WAY_NS);
+            rtt.sample(0.05, n as u64, n as u64 + 1);
+            drift.on_sample(10_000_000 * n + WAY_NS, n as f64 / 100.0, 0.05);
+        }
+        drift.on_end(20.0, seen(&mut rtt, &mut rounds, Some(30.0)));
+        rtt.quantile_s(0.5).unwrap()
+    };
+    assert!((0.28..0.31).contains(&way_s(true)), "{}", way_s(true));
+    assert!((0.049..0.052).contains(&way_s(false)));
 }
