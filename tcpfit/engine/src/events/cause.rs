@@ -169,7 +169,7 @@ impl Sender {
         let row = self.recovery(sent, q, reason);
         self.open_episode(Phase::Recovery, sent.tsval, row);
         if self.sack {
-            self.episodes.unreported = self.board.resent_missing(LOOKED_AT, self.smss);
+            self.episodes.unreported = self.board.resent_missing(self.una, LOOKED_AT, self.smss);
         }
         self.episodes.recoveries += 1;
         if reason == Reason::FastDupthresh && sent.frame != 0 {

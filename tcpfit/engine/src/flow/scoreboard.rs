@@ -187,10 +187,11 @@ impl Scoreboard {
         })
     }
 
-    /// How many segments the first `many` units have that were sent again and that nothing covers.
-    pub fn resent_missing(&self, many: usize, smss: u32) -> u32 {
-        let again = self.disturbed.iter().flat_map(|d| d.again.keys().copied());
+    /// How many segments the first `many` units from `left` on have that were sent again and that nothing covers.
+    pub fn resent_missing(&self, left: u64, many: usize, smss: u32) -> u32 {
+        let again = self.disturbed.iter().flat_map(|d| d.again.range(left..));
         let units = again
+            .map(|(&at, _)| at)
             .take(many)
             .filter_map(|at| self.units.get(first_not(&self.units, at, |u| u.left < at)));
         units

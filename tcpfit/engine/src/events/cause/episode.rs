@@ -24,6 +24,8 @@ pub struct Episodes {
     pub(super) opened: Option<Box<EventRow>>,
     /// Transmission order when the episode began.
     pub(super) order: u64,
+    /// When the last one ended.
+    pub(super) ended_ns: i64,
     /// Timestamp of the resend that began it (RFC 3522, 3.2: RetransmitTS); 0 where there is none.
     pub(super) tsval: u32,
     /// Left edge when it began, and segments sent again since then of which no DSACK has said that they came twice.
@@ -43,7 +45,7 @@ pub struct Episodes {
     pub waited_out: u8,
     /// A recovery was taken back: the host takes late segments for possible.
     pub(super) taken_back: bool,
-    /// When the last such ACK came in the middle of a recovery, or a DSACK that took an episode back.
+    /// When the last such ACK came in the middle of a recovery, without SACK.
     pub(super) undone_ns: i64,
     /// Resends that followed upon such ACKs all the same.
     pub(super) gone_on: u32,
@@ -75,6 +77,7 @@ impl Blank for Episodes {
         recover: 0,
         opened: None,
         order: 0,
+        ended_ns: i64::MIN,
         tsval: 0,
         begun_una: 0,
         unreported: 0,
@@ -200,6 +203,11 @@ impl Sender {
         if self.phase == Phase::Open || !older || partial && self.episodes.gone_on >= shown {
             return;
         }
+        // Linux waits for what else was sent again in the recovery
+        let waits = recovery && self.sack && ack.ack < self.episodes.recover;
+        if waits && self.board.resent_missing(ack.ack, LOOKED_AT, self.smss) > 0 {
+            return;
+        }
         if partial {
             self.episodes.undone_ns = ack.time_ns;
         }
@@ -220,7 +228,6 @@ impl Sender {
         episodes.unreported = episodes.unreported.saturating_sub(segments(right - left, self.smss));
         if episodes.unreported == 0 {
             episodes.taken_back |= self.phase == Phase::Recovery;
-            episodes.undone_ns = time_ns;
             self.close_episode(time_ns, false, sink);
         }
     }
@@ -232,6 +239,7 @@ impl Sender {
             return;
         };
         let end_ns = time_ns.max(row.time_ns);
+        self.episodes.ended_ns = end_ns;
         row.end_ns = end_ns.into();
         row.flight_after = self.flight().into();
         if row.kind == Kind::Recovery {

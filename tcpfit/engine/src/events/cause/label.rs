@@ -162,11 +162,14 @@ impl Sender {
         self.sack && self.delivered_order > q.last.order
     }
 
-    /// A DSACK has just taken the episode back, and with it what the timer had said of the rest: of that RACK sends again what was
-    /// sent before the timer's resend, which has come (RFC 8985, 6.2).
+    /// An ACK has just ended an episode, and something sent after these data has come: RACK takes them for lost, however long ago they
+    /// were sent (RFC 8985, 6.2), and if a DSACK has taken a timeout back, with what that had said of them.
     fn is_left_over(&self, q: &Question) -> bool {
-        let undone = self.episodes.undone_ns > 0 && self.episodes.undone_ns == self.last_ack_ns;
-        undone && q.clocked && self.is_passed(q)
+        let ended = self
+            .episodes
+            .get()
+            .is_some_and(|episodes| episodes.ended_ns == self.last_ack_ns);
+        ended && q.clocked && self.is_passed(q)
     }
 
     /// When the segment was sent that RACK waits for longest: its timer is that of the last, of all that were sent before one
