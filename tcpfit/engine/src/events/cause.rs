@@ -132,6 +132,15 @@ impl Sender {
         self.question(sent).is_some_and(|q| self.label(&q) == Reason::Unknown)
     }
 
+    /// The same, or none but a timer whose silence a queue has taken: an ACK that is thought to be under way may have asked for it.
+    pub fn is_asked_for_by_more(&mut self, sent: &Sent) -> bool {
+        self.question(sent).is_some_and(|q| match self.label(&q) {
+            Reason::Unknown => true,
+            Reason::Rto => q.clocked && self.is_hidden_timer(&q),
+            _ => false,
+        })
+    }
+
     /// Sent now, it would be a further hole, of which the sender could not know, or that it could not come to, before the answer
     /// to what filled the first.
     pub fn is_further_unasked(&mut self, sent: &Sent) -> bool {

@@ -553,7 +553,7 @@ impl Flow {
     fn deliver_asking_acks(&mut self, answer: &Answer, segment: &Segment, sink: &mut dyn Sink) {
         let sent = Arrivals::sent(&Passing::new(answer.left, segment));
         let before_ns = self.acks.way_ns;
-        while self.sender.nothing_asked_for(&sent) {
+        while self.sender.is_asked_for_by_more(&sent) {
             let Some(ack) = self.acks.next_possible(answer) else {
                 break;
             };

@@ -42,7 +42,9 @@ impl Sender {
             let rack = timer && !full_timer && waited_s() <= self.longest_rack_s() && !self.is_past_rack(q);
             let enough = q.sacked_above >= DUPTHRESH;
             let told = enough && self.is_just_told(q);
-            let expired = timer && !rack && (full_timer || !told) && !(enough && self.way_unknown);
+            // data that come all the while leave no timer, however long the way was
+            let asked = enough && (self.way_unknown || self.is_far() && !self.ends_silence(q));
+            let expired = timer && !rack && (full_timer || !told) && !asked;
             return if q.head && expired {
                 Reason::Rto
             } else if enough && !rack {
@@ -96,18 +98,25 @@ impl Sender {
             return Reason::Rto;
         }
         if q.head && self.duplicate_acks > 0 {
-            // where as much is outstanding that three duplicate ACKs could come, fewer ask for nothing (RFC 5827, 3.1); away
-            // from the sender a queue may have taken part of the timer's silence
-            let few = self.outstanding <= DUPTHRESH;
-            let away = self.vantage != Vantage::Sender;
-            let timer = away && !few && !self.sack && q.timer_s >= self.least_round_trip_s();
-            return if timer { Reason::Rto } else { Reason::EarlyRetransmit };
+            return if self.is_hidden_timer(q) {
+                Reason::Rto
+            } else {
+                Reason::EarlyRetransmit
+            };
         }
         if q.silence_s >= SHORTEST_TIMER_S {
             Reason::Rto
         } else {
             Reason::Unknown
         }
+    }
+
+    /// Where as much is outstanding that three duplicate ACKs could come, fewer ask for nothing (RFC 5827, 3.1); away from the sender a
+    /// queue may have taken part of the timer's silence.
+    pub(super) fn is_hidden_timer(&self, q: &Question) -> bool {
+        let few = self.duplicate_acks < DUPTHRESH && self.outstanding > DUPTHRESH;
+        let away = self.vantage != Vantage::Sender && self.phase == Phase::Open;
+        away && few && !self.sack && q.head && self.duplicate_acks > 0 && q.timer_s >= self.least_round_trip_s()
     }
 
     /// The last ACK has shown that an original had arrived, in the middle of a recovery without SACK, and no duplicate ACK has
@@ -117,6 +126,11 @@ impl Sender {
         let episodes = &self.episodes;
         let undone = episodes.undone_ns > 0 && episodes.undone_ns == self.last_advance_ns;
         undone && !self.sack && self.duplicate_acks == 0 && self.una < episodes.recover
+    }
+
+    /// Away from the sender nothing but resends tells how long ACKs are under way.
+    fn is_far(&self) -> bool {
+        self.vantage != Vantage::Sender && !self.timestamps
     }
 
     /// Without timestamps: no data had passed for half of the least round trip, and for longer than while a slow link sends.

@@ -217,3 +217,52 @@ fn what_a_doubled_timer_follows_was_no_probe_and_the_host_sends_none() {
     // a probe may have been lost before it could be seen
     assert_eq!([Tlp, Rto, Tlp], of_single_segments(Vantage::Receiver, 450));
 }
+
+#[test]
+fn what_only_a_hidden_timer_explains_may_be_asked_for_by_an_ack_under_way() {
+    let asked = |duplicates: i64, us: i64| {
+        let mut events = Events::default();
+        let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+        sender.rtt.seed(0.012);
+        sender.rtt.least(0.012);
+        (0..8).for_each(|n| sender.send_new(&sent(n, n as i64)));
+        sender.on_ack(&ack(1000, 12_000), &mut events);
+        (0..duplicates).for_each(|n| sender.on_ack(&ack(1000, us - 10 + n), &mut events));
+        let again = sent(1, us);
+        (
+            sender.is_asked_for_by_more(&again),
+            sender.nothing_asked_for(&again),
+            sender.send_again(&again, &mut events),
+        )
+    };
+    // longer than a round trip, and shorter than any timer
+    assert_eq!((true, false, Reason::Rto), asked(2, 26_000));
+    assert_eq!((false, false, Reason::EarlyRetransmit), asked(2, 22_000));
+    assert_eq!((false, false, Reason::FastDupthresh), asked(3, 26_000));
+    assert_eq!((true, true, Reason::Unknown), asked(0, 26_000));
+}
+
+/// Away from the sender, with SACK and without timestamps: the first of eight segments comes again 200 ms after the SACK blocks of three
+/// others, `silence_us` after new data. A round trip takes 40 ms, as far as was told.
+#[test]
+fn behind_a_queue_that_nothing_told_of_sacks_ask_for_what_ends_no_silence() {
+    let label = |silence_us: i64, timestamps: bool| {
+        let mut events = Events::default();
+        let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+        (sender.sack, sender.timestamps) = (true, timestamps);
+        sender.rtt.seed(0.04);
+        sender.rtt.least(0.04);
+        (0..8).for_each(|n| sender.send_new(&sent(n, n as i64)));
+        for right in [3000, 4000, 5000] {
+            let mut told = ack(0, 50_000);
+            (told.sack[0], told.sack_len) = ((1000, right), 1);
+            sender.on_ack(&told, &mut events);
+        }
+        sender.send_new(&sent(8, 250_000 - silence_us));
+        sender.send_again(&sent(0, 250_000), &mut events)
+    };
+    assert_eq!(Reason::FastDupthresh, label(1000, false));
+    // a timer has run, and what was sent before it took no longer
+    assert_eq!(Reason::Rto, label(20_000, false));
+    assert_eq!(Reason::Rto, label(1000, true));
+}
