@@ -371,7 +371,7 @@ impl AckDelay {
                 asked: Some(Asked::Duplicates),
             });
         }
-        if !(answer.newest || answer.unnumbered && answer.opens) {
+        if !(answer.newest || answer.unnumbered && (answer.opens || answer.goes_on)) {
             return None;
         }
         // after half a round trip of silence the flow's own queue is empty: what takes longer waited for the timer
@@ -389,24 +389,16 @@ impl AckDelay {
         let most_ns = most_ns.min(answer.busy_ns.saturating_add(self.least_ns + WAY_MARGIN_NS));
         let asked_ns = third_ns.filter(|&took_ns| took_ns >= self.least_ns && took_ns < most_ns);
         if let Some(took_ns) = asked_ns.filter(|_| answer.opens && !answer.ends_silence(self.least_ns)) {
-            if answer.unnumbered {
-                // it may still be an original that was held for longer than a round trip: other ACKs are not taken to come as late
-                let asked = None;
-                return Some(Shown {
-                    way_ns: took_ns,
-                    by,
-                    asked,
-                });
+            // without identifications it may still be an original that was held for longer than a round trip: other ACKs are not taken
+            // to come as late
+            if !answer.unnumbered {
+                self.way_ns = took_ns;
             }
-            self.way_ns = took_ns;
             return Some(Shown {
                 way_ns: took_ns,
                 by,
                 asked: Some(Asked::Duplicates),
             });
-        }
-        if !answer.newest {
-            return None;
         }
         // nothing else than the partial ACK has asked a host for it that goes by these; new data that come all the while leave no
         // timer, and the queue may have grown by more than usual
@@ -415,13 +407,18 @@ impl AckDelay {
             if partial && third_ns.is_none_or(|took_ns| took_ns < self.least_ns) {
                 self.goes_by_partial = true;
             } else if self.goes_by_partial && partial && !answer.ends_silence(self.least_ns) {
-                self.way_ns = partial_ns;
+                if !answer.unnumbered {
+                    self.way_ns = partial_ns;
+                }
                 return Some(Shown {
                     way_ns: partial_ns,
                     by,
                     asked: Some(Asked::Partial),
                 });
             }
+        }
+        if answer.unnumbered {
+            return None;
         }
         // after as long a way as the last the third has asked for it, a timer runs since an earlier ACK
         let same = |took_ns: &i64| (took_ns - self.way_ns).abs() <= self.way_ns / SAME;

@@ -336,6 +336,24 @@ fn without_identifications_a_resend_tells_the_way_but_not_that_of_other_acks() {
     };
     assert_eq!((Some(80), 50), told(true));
     assert_eq!((None, 50), told(false));
+    // nor what a partial ACK has asked for, of a host that goes on at these
+    let mut acks = AckDelay::NONE;
+    acks.set_way(5.0 * WAY_NS as f64 / 1e9);
+    let shown = [(100, 0, 60), (101, 60, 140)].map(|(at, ack_ms, resent_ms)| {
+        for ms in [0, 18, 19, 20] {
+            assert!(acks.push(ack((ack_ms + ms) * MS, at), None).is_none());
+        }
+        let answer = Answer {
+            left: at,
+            newest: false,
+            unnumbered: true,
+            goes_on: true,
+            ..resend(resent_ms * MS, 0)
+        };
+        acks.on_resend(&answer).map(|shown| (shown.way_ns / MS, shown.asked))
+    });
+    assert_eq!([None, Some((80, Some(Asked::Partial)))], shown);
+    assert_eq!(50, acks.way_ns / MS);
 }
 
 #[test]
