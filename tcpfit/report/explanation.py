@@ -44,8 +44,8 @@ RULES = {
     ),
     "fast-rack": Rule(
         "One or two segments above these bytes had been SACKed: a segment sent later had arrived, and RACK waits only "
-        "a reordering window before it takes the earlier one for lost. Or a resend had arrived that was sent later: as a "
-        "recovery or a timeout ended with it, or a timeout was taken back, or what followed one was lost again.",
+        "a reordering window before it takes the earlier one for lost. Or a resend had arrived that was sent later: as "
+        "an episode ended with it, or a timeout was taken back, or what followed one was lost again.",
         "RFC 8985, 6.2",
         (
             ("three duplicate ACKs (fast-dupthresh)", "three or more segments SACKed above"),

@@ -36,6 +36,8 @@ pub use timer::SHORTEST_TIMER_S;
 const ONE_WAY_ROUND_TRIPS: f64 = 1.5;
 /// The same where no resend has shown one: few paths are longer.
 const UNKNOWN_ROUND_TRIP_S: f64 = 0.6;
+/// Resends under way that are looked at: an episode has few when it begins, or is taken back.
+const RESENDS: usize = 64;
 /// Duplicate ACKs, or SACKed segments above, that trigger a fast retransmit (RFC 5681, 3.2).
 pub const DUPTHRESH: u32 = 3;
 
@@ -178,7 +180,8 @@ impl Sender {
         let row = self.recovery(sent, q, reason);
         self.open_episode(Phase::Recovery, sent.tsval, row);
         if self.sack {
-            self.episodes.unreported = self.board.resent_missing(self.una, LOOKED_AT, self.smss);
+            let under_way = self.board.missing_resends(self.una, RESENDS);
+            self.episodes.unreported = under_way.map(|unit| unit.segments(self.smss)).sum();
         }
         self.episodes.recoveries += 1;
         if reason == Reason::FastDupthresh && sent.frame != 0 {

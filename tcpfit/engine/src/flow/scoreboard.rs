@@ -187,17 +187,14 @@ impl Scoreboard {
         })
     }
 
-    /// How many segments the first `many` units from `left` on have that were sent again and that nothing covers.
-    pub fn resent_missing(&self, left: u64, many: usize, smss: u32) -> u32 {
-        let again = self.disturbed.iter().flat_map(|d| d.again.range(left..));
+    /// Of the first `many` units from `left` on that were sent again, those that nothing covers.
+    pub fn missing_resends(&self, left: u64, many: usize) -> impl Iterator<Item = &Unit> {
+        let again = self.disturbed.iter().flat_map(move |d| d.again.range(left..));
         let units = again
-            .map(|(&at, _)| at)
+            .map(|(&at, _)| first_not(&self.units, at, |u| u.left < at))
             .take(many)
-            .filter_map(|at| self.units.get(first_not(&self.units, at, |u| u.left < at)));
-        units
-            .filter(|unit| unit.sacked_ns == 0)
-            .map(|unit| unit.segments(smss))
-            .sum()
+            .filter_map(|n| self.units.get(n));
+        units.filter(|unit| unit.sacked_ns == 0)
     }
 
     /// Later transmissions of the unit, oldest first.

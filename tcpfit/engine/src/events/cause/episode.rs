@@ -1,6 +1,6 @@
 //! An episode of loss recovery: where it begins, and what ends it or takes it back.
 
-use super::{frame, SHORTEST_TIMER_S};
+use super::{frame, RESENDS, SHORTEST_TIMER_S};
 use crate::flow::ack_delay::Passage;
 use crate::flow::rare::Blank;
 use crate::flow::scoreboard::{segments, Unit};
@@ -205,7 +205,7 @@ impl Sender {
         }
         // Linux waits for what else was sent again in the recovery
         let waits = recovery && self.sack && ack.ack < self.episodes.recover;
-        if waits && self.board.resent_missing(ack.ack, LOOKED_AT, self.smss) > 0 {
+        if waits && self.board.missing_resends(ack.ack, RESENDS).next().is_some() {
             return;
         }
         if partial {
