@@ -46,12 +46,13 @@ of them. On 122 flows of ns-2 with losses, bursts, queues, reordering, timers an
 2259 of 2370 (95.3 %): missed are losses and timers of the last round trips before the end of a capture, which one end
 does not see, loss events a round trip apart, and ratios of models that windows of a dozen segments do not suit.
 
-On 384 transfers of kinds that nobody chose (2026-11-29; `benchmarks/drawn.py`, seeds 12 to 17) events were compared with
-the kernel's one by one (`benchmarks/packets.py`). At the sender 12 of 12,726 fast recoveries are missing or too many (53
-before rules were mended with some of them), five of which sent nothing, and 41 of 892 timeouts (68): 39 of these are of a
-single segment, of hosts with SACK whose tail loss probes are off, and pass for such a probe. At the receiver 670 recoveries
-(717) and 130 timeouts (158) are, 400 of the first in one flow without SACK that sends again at every ACK. Of the transfers
-of seeds 15 to 17, most rules were made without, 4 of 5,840 recoveries are off at the sender, 28 before.
+On 384 transfers of kinds that nobody chose (2026-11-29; `benchmarks/drawn.py`, seeds 12 to 17) events were compared
+with the kernel's one by one (`benchmarks/packets.py`). At the sender 12 of 12,726 fast recoveries are missing or too
+many (53 before rules were mended with some of them), five of which sent nothing, and 41 of 892 timeouts (68): 39 of
+these are of a single segment, of hosts with SACK whose tail loss probes are off, and pass for such a probe. At the
+receiver 670 recoveries (717) and 130 timeouts (158) are, 400 of the first in one flow without SACK that sends again
+at every ACK. Of the transfers of seeds 15 to 17, most rules were made without, 4 of 5,840 recoveries are off at the
+sender, 28 before.
 
 ## Other TCP stacks
 
