@@ -38,7 +38,7 @@ def draw(generator: random.Random, name: str) -> Scenario:
     forward: dict[str, float] = {"queue": choose([15, 30, 60, 100, 200, 400])}
     reverse: dict[str, float] = {}
     scenario: Scenario = {"duration_s": choose([20, 25, 30, 40]), "group": "a", "sysctl": {}}
-    scenario |= KINDS[choose(list(KINDS))](generator, forward)
+    scenario |= choose(KINDS)(generator, forward)
     if chance() < 0.25:
         reverse["ackloss"] = choose([0.03, 0.08, 0.15])
     if chance() < 0.12:
@@ -137,17 +137,17 @@ def short(generator: random.Random, forward: dict[str, float]) -> Scenario:
     return {"group": "h", "duration_s": 60, "web": asked}
 
 
-KINDS = {
-    "losses": random_losses,
-    "more losses": random_losses,
-    "bursts": bursts,
-    "more bursts": bursts,
-    "queue": full_queue,
-    "held": held,
-    "jitter": jitter,
-    "application": application,
-    "short": short,
-}
+KINDS = (
+    random_losses,
+    random_losses,
+    bursts,
+    bursts,
+    full_queue,
+    held,
+    jitter,
+    application,
+    short,
+)
 
 
 def make(lab: Path, out: Path, count: int, seed: int, jobs: int) -> int:

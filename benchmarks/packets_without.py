@@ -42,6 +42,8 @@ def zero_identification(frame: bytearray) -> None:
 def blank_timestamps(frame: bytearray) -> None:
     """No-operation options in their place, so that every length stays."""
     at, version = network(frame)
+    if version not in (IPV4, IPV6):
+        return
     segment = at + (40 if version == IPV6 else 4 * (frame[at] & 15))
     option, end = segment + 20, min(segment + 4 * (frame[segment + 12] >> 4), len(frame))
     while option + 1 < end and frame[option]:

@@ -179,10 +179,6 @@ impl Sender {
         self.close_episode(sent.time_ns, false, sink);
         let row = self.recovery(sent, q, reason);
         self.open_episode(Phase::Recovery, sent.tsval, row);
-        if self.sack {
-            let under_way = self.board.missing_resends(self.una, RESENDS);
-            self.episodes.unreported = under_way.map(|unit| unit.segments(self.smss)).sum();
-        }
         self.episodes.recoveries += 1;
         if reason == Reason::FastDupthresh && sent.frame != 0 {
             self.episodes.asked_by = self.duplicate_acks;

@@ -144,12 +144,13 @@ impl Hosts {
     /// What other connections showed of the hosts.
     #[inline]
     pub fn known(&self, numbers: [Option<HostNumber>; 2]) -> [Known; 2] {
-        numbers.map(|number| {
-            let host = number.map_or(&self.list[0], |number| &self.list[usize::from(number.get())]);
-            Known {
-                counts: host.counts > 1,
-                waits_out: host.waited_out >= WAITED_OUT && !host.probes,
-            }
+        let [counts, waits_out] = [
+            self.are(numbers, |host| host.counts > 1),
+            self.are(numbers, |host| host.waited_out >= WAITED_OUT && !host.probes),
+        ];
+        [0, 1].map(|end| Known {
+            counts: counts[end],
+            waits_out: waits_out[end],
         })
     }
 

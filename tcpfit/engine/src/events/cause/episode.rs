@@ -128,7 +128,10 @@ impl Sender {
     pub(super) fn open_episode(&mut self, phase: Phase, tsval: u32, row: EventRow) {
         self.phase = phase;
         self.episodes.begun_una = self.una;
-        self.episodes.unreported = 0;
+        // a timer takes what was sent again before for lost as well
+        let looks = self.sack && phase == Phase::Recovery;
+        let under_way = self.board.missing_resends(self.una, if looks { RESENDS } else { 0 });
+        self.episodes.unreported = under_way.map(|unit| unit.segments(self.smss)).sum();
         self.episodes.recover = self.nxt;
         self.episodes.order = self.order;
         self.episodes.tsval = tsval;

@@ -277,7 +277,7 @@ impl Sender {
             let full = ran_s >= self.full_timer_s() || self.is_unheard(q) && ran_s >= self.least_run_s();
             let since_partial = self.vantage == Vantage::Sender && (!q.clocked || partial_ns > 0 && full);
             // behind a queue the timer's comes as close as it was sent after the resend before it
-            let queued = self.vantage != Vantage::Sender && !self.timestamps && q.last.seen();
+            let queued = self.is_far() && q.last.seen();
             return if timer || since_partial || queued || q.timer_s >= RECOVERY_SILENCE_S.min(self.rtt.srtt_s / 2.0) {
                 Reason::Rto
             } else {

@@ -48,7 +48,7 @@ impl Sender {
             }
             if i == 0 && is_dsack(blocks, ack.ack) {
                 let resent = self.fates.on_dsack(left, right, ack, self.rtt.floor(), &mut self.board);
-                reported = resent.then_some((left, right));
+                reported = (resent && left < right).then_some((left, right));
                 continue;
             }
             // a FIN has a number too (RFC 9293, 3.4)
