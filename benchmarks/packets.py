@@ -115,7 +115,7 @@ def compare(folder: Path, without: list[str]) -> Found:
     sender, receiver = (Capture(path, src, without) for path in places)
     sent = transmissions(sender, mss)
     (mark_simulated if simulated else mark_dropped)(folder, truth, sent, found)
-    arrivals = match(sent, receiver, folder.name, found)
+    arrivals = match(sent, sender, receiver, folder.name, found)
     at_receiver(folder.name, sent, arrivals, receiver, found)
     at_sender(folder.name, sent, sender, found)
     by_segment(folder.name, sent, receiver, found)

@@ -118,12 +118,14 @@ class Capture:
         self.path = path
         self.src = src
         tables = engine.frames(engine.analyze(str(path), segments=True))
-        columns = ("frame", "time_ns", "src", "dst", "src_port", "dst_port", "seq", "flags", "payload", "ip_id")
+        columns = ("frame", "time_ns", "src", "src_port", "dst_port", "seq", "flags", "payload", "ip_id", "tsval")
         self.data: list[tuple[Ends, int, float, int, int, int | None]] = []
         """Flow, frame, time, left and right edge as offsets from the initial sequence number, identification."""
+        self.stamps: dict[int, int | None] = {}
+        """Timestamp of each of these, by frame."""
         self.initial: dict[Ends, int] = {}
         lives: Counter[tuple[int, int]] = Counter()
-        for frame, time_ns, source, _, sport, dport, seq, flags, payload, ip_id in (
+        for frame, time_ns, source, sport, dport, seq, flags, payload, ip_id, stamp in (
             tables["segments"].select(columns).iter_rows()
         ):
             if source != src:
@@ -136,6 +138,7 @@ class Capture:
             if payload:
                 left = (seq - self.initial[ends]) % 2**32
                 self.data.append((ends, frame, time_ns / 1e9, left, left + payload, ip_id))
+                self.stamps[frame] = stamp
         if without:
             with TemporaryDirectory() as folder:
                 packets_without.write(path, without, copy := Path(folder) / "copy.pcap")
@@ -228,8 +231,13 @@ class Arrival(NamedTuple):
     copy: bool
 
 
-def match(sent: list[Sent], capture: Capture, name: str, found: Found) -> list[Arrival]:
+def match(sent: list[Sent], sender: Capture, capture: Capture, name: str, found: Found) -> list[Arrival]:
     """Which transmission each segment at the receiver is."""
+
+    def same(one: Sent, frame: int, time_s: float, ip_id: int | None) -> bool:
+        stamps = sender.stamps[one.frame], capture.stamps[frame]
+        return one.ip_id == ip_id and one.time_s < time_s + CLOCK_S and stamps[0] == stamps[1]
+
     index: dict[tuple[Ends, int], list[Sent]] = defaultdict(list)
     for one in sent:
         if not one.lost:
@@ -237,7 +245,7 @@ def match(sent: list[Sent], capture: Capture, name: str, found: Found) -> list[A
     arrivals = []
     unmatched = 0
     for flow, frame, time_s, left, right, ip_id in capture.data:
-        near = [one for one in index[flow, left] if one.ip_id == ip_id and one.time_s < time_s + CLOCK_S]
+        near = [one for one in index[flow, left] if same(one, frame, time_s, ip_id)]
         if not near:
             unmatched += 1
             continue
