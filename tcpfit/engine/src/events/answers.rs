@@ -189,7 +189,7 @@ impl Answers {
         self.all_path_copies() >= PATH_COPIES
     }
 
-    fn all_path_copies(&self) -> u32 {
+    pub fn all_path_copies(&self) -> u32 {
         self.path_copies.saturating_add(self.lone.copies())
     }
 

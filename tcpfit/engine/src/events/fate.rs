@@ -47,6 +47,14 @@ pub struct Original {
     pub confidence: f64,
 }
 
+/// Segments sent again that duplicate ACKs had asked for, and of these, those whose originals came late, as DSACKs say and the path's
+/// copies do not explain.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    asked: u32,
+    late: u32,
+}
+
 #[derive(Clone, Debug)]
 pub struct Fates {
     flow: u32,
@@ -59,6 +67,7 @@ pub struct Fates {
     unneeded: VecDeque<(u64, u64, i64)>,
     pub answers: Answers,
     dsack_seen: bool,
+    held: Held,
     /// Packets of the receiver that its identifications have skipped before the ACK that comes now.
     pub acks_lost: u16,
     pub lost: u64,
@@ -105,6 +114,7 @@ impl Fates {
             unneeded: VecDeque::new(),
             answers: Answers::new(),
             dsack_seen: false,
+            held: Held { asked: 0, late: 0 },
             acks_lost: 0,
             lost: 0,
             lost_upstream: 0,

@@ -1,5 +1,6 @@
 //! The end of a unit on the board, delivered or not: from here on it waits for the rest of the evidence.
 
+use super::spurious::was_asked_for;
 use super::waiting::Waiting;
 use super::{Context, Fates};
 use crate::events::loss_event::Loss;
@@ -39,6 +40,7 @@ impl Fates {
             order: filled.map(|t| t.order),
             original: unit.is_resent() && filler == 0 && filled.is_some() && reason == Reason::Eifel,
         };
+        self.held.asked += u32::from(unit.is_resent() && was_asked_for(unit.last()));
         let unheard = reason == Reason::AcksLost;
         for t in unit.copies.iter().skip(filler + 1).filter(|t| t.seen() && !unheard) {
             self.answers.expect(t.time_ns + least_ns, Some(t.order));

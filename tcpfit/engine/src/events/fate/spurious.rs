@@ -2,7 +2,7 @@
 
 use super::pieces::Needless;
 use super::waiting::Waiting;
-use super::{Fates, PIECES};
+use super::{Fates, Held, PIECES};
 use crate::events::answers::{Moment, Stretch};
 use crate::events::lone_answers::LoneAnswer;
 use crate::flow::rtt::Floor;
@@ -11,6 +11,9 @@ use crate::flow::sender::{Ack, Sent, LOOKED_AT};
 use crate::flow::sequence::offset;
 use crate::rows::{EventRow, Kind, Phase, Reason, Sink};
 use std::collections::BTreeSet;
+
+/// How much more often originals must come late, as few of them come right behind the resends.
+const HELD_ODDS: u64 = 8;
 
 /// Why a resend of a stretch may not have been needed, the surest first.
 #[derive(Clone, Copy)]
@@ -24,7 +27,16 @@ enum Doubt {
 impl Fates {
     /// The receiver reports that [left, right) arrived twice (RFC 2883, 4). True if it was sent twice.
     #[inline(never)]
-    pub fn on_dsack(&mut self, left: u64, right: u64, ack: &Ack, floor: Floor, board: &mut Scoreboard) -> bool {
+    /// `order` is that of the next transmission.
+    pub fn on_dsack(
+        &mut self,
+        left: u64,
+        right: u64,
+        ack: &Ack,
+        order: u64,
+        floor: Floor,
+        board: &mut Scoreboard,
+    ) -> bool {
         self.dsack_seen = true;
         // a resend of what had been acknowledged, if a round trip has passed since
         let least_ns = floor.ns();
@@ -34,8 +46,9 @@ impl Fates {
             self.unneeded.remove(n);
             return false;
         }
-        // where the path makes copies, the one that comes right behind a needed resend is such a copy
+        // where the path makes copies, the one that comes right behind a needed resend is such a copy, or a late original
         let path_copies = self.answers.path_makes_copies();
+        let copied = path_copies && !self.held.come_late_more_often(self.answers.all_path_copies(), order);
         let behind = |last: &Transmission, delivered_ns: i64| {
             path_copies && ack.time_ns - delivered_ns < least_ns / 4 && delivered_ns - last.time_ns >= least_ns
         };
@@ -43,7 +56,9 @@ impl Fates {
         let mut resent = false;
         for w in self.waiting.iter_mut().filter(|w| covers(&w.unit)) {
             resent = true;
-            if !behind(w.unit.last(), w.delivered_ns) {
+            let behind = behind(w.unit.last(), w.delivered_ns);
+            self.held.late += u32::from(!behind && was_asked_for(w.unit.last()));
+            if !behind || !copied {
                 w.dsacks += 1;
                 w.ack_frame = Some(ack.frame);
             }
@@ -51,7 +66,9 @@ impl Fates {
         board.cut(left, right);
         board.resent(left, right, LOOKED_AT, |unit, last| {
             resent = true;
-            if unit.sacked_ns == 0 || !behind(last, unit.sacked_ns) {
+            let behind = unit.sacked_ns != 0 && behind(last, unit.sacked_ns);
+            self.held.late += u32::from(!behind && was_asked_for(last));
+            if !behind || !copied {
                 unit.dsacks = unit.dsacks.saturating_add(1);
             }
         });
@@ -249,6 +266,19 @@ impl Fates {
             ..EventRow::NONE
         });
     }
+}
+
+impl Held {
+    /// Of resends that duplicate ACKs asked for, a larger share had originals that came late than the path has copied of all
+    /// transmissions before `order`.
+    fn come_late_more_often(self, path_copies: u32, order: u64) -> bool {
+        u64::from(self.late) * order > HELD_ODDS * u64::from(path_copies) * u64::from(self.asked)
+    }
+}
+
+/// Duplicate ACKs, or SACK blocks, asked for it: no timer.
+pub(super) fn was_asked_for(resend: &Transmission) -> bool {
+    !matches!(resend.cause, Reason::Rto | Reason::RtoRecovery | Reason::Tlp)
 }
 
 /// It was sent again, and nothing has shown that the copy before the one that was acknowledged had arrived.

@@ -47,7 +47,9 @@ impl Sender {
                 continue; // it answers a keep-alive of a byte
             }
             if i == 0 && is_dsack(blocks, ack.ack) {
-                let resent = self.fates.on_dsack(left, right, ack, self.rtt.floor(), &mut self.board);
+                let resent = self
+                    .fates
+                    .on_dsack(left, right, ack, self.order, self.rtt.floor(), &mut self.board);
                 reported = (resent && left < right).then_some((left, right));
                 continue;
             }
