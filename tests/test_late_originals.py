@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 
+import captures
 import pytest
 from queue_path import QueuePath
+from test_scenarios import Reader
 
 from tcpfit.analysis import analyze
 
@@ -87,3 +89,49 @@ def test_acks_tell_of_what_was_overtaken_behind_the_capture_point(tmp_path, seco
     expected = {"lost_segments": 0, "reordered_segments": 2, "reorder_events": 2}
     assert expected | {"fast_recoveries": flow.recoveries, "timeouts": 0} == found["middle"]
     assert found["sender"] == found["middle"]
+
+
+def full_window(window: int, holds: dict[int, int], segments: int) -> str:
+    """As `test_scenarios` reads it, at the receiver: a path of 30 ms whose link takes 2 ms a segment, and a sender with
+    SACK whose window is full and stands in the link's queue. Segments of `holds` are overtaken by so many.
+
+    Each ACK lets a segment go, those that a late one brings with it several at once, which the queue spreads. The third
+    duplicate has the missing segment sent again, behind all that the window had let go before it.
+    """
+    sent = list(range(segments))
+    for held in sorted(holds, reverse=True):
+        sent.insert(held + window, held)
+    order = list(enumerate(sent))
+    for held, behind in holds.items():
+        order.insert(held + behind, order.pop(next(n for n, (_, number) in enumerate(order) if number == held)))
+    lines = [
+        "0 < S 0:0(0) win 64000 <mss 1000,sackOK,wscale 7>",
+        "0.0001 > S. 0:0(0) ack 1 win 64000 <mss 1000,sackOK,wscale 7>",
+        "0.0300 < . 1:1(0) ack 1 win 500 [id 1]",
+    ]
+    edge, above = 0, 0
+    for slot, (number_sent, number) in enumerate(order):
+        time_s, left = 0.0305 + 0.002 * slot, 1 + 1000 * number
+        lines.append(f"{time_s:.4f} < . {left}:{left + 1000}(1000) ack 1 win 500 [id {2 + number_sent}]")
+        twice = number < edge
+        if number == edge:
+            edge, above = max(edge + 1, above), 0
+        elif not twice:
+            above = number + 1
+        known = f"{left}:{left + 1000}" if twice else f"{1 + 1000 * (edge + 1)}:{1 + 1000 * above}" if above else ""
+        option = f" <nop,nop,sack {known}>" if known else ""
+        lines.append(f"{time_s + 0.0001:.4f} > . 1:1(0) ack {1 + 1000 * edge} win {1000 * window >> 7}{option}")
+    return "\n".join(lines)
+
+
+def test_what_a_sender_sends_again_it_did_not_know_to_have_arrived(tmp_path):
+    """A full window stands in the queue, and no loss empties it: the round trip is four times the handshake's. What the
+    path has held comes, and its resend so long after the ACK of that that the sender seemed to know."""
+    holds = {number: 15 for number in range(300, 2300, 200)}
+    path = tmp_path / "window.pcap"
+    path.write_bytes(captures.pcap(Reader().read(full_window(60, holds, 2500)).packets))
+    row = analyze(path).flows.row(0, named=True)
+    assert (0, len(holds)) == (row["lost_segments"], row["reordered_segments"])
+    # the first tells how long the way is
+    assert (len(holds) - 1, 0) == (row["fast_recoveries"], row["timeouts"])
+    assert row["rtt_mean_s"] == pytest.approx(0.12, rel=0.15)

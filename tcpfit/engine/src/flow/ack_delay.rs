@@ -126,6 +126,8 @@ pub struct Answer {
     pub may_open: bool,
     /// Data sent for the second time in a recovery that is under way, without SACK.
     pub goes_on: bool,
+    /// The sender is thought to know that these data have arrived, while no recovery is under way.
+    pub acked: bool,
     /// Without timestamps: for how long the link had been busy.
     pub busy_ns: i64,
     /// And for how long none passes while it sends.
@@ -338,7 +340,11 @@ impl AckDelay {
         if answer.tsecr.is_some() || !answer.resend() || answer.older {
             return None;
         }
-        let by = if answer.opens { By::Loss } else { By::Recovery };
+        let by = if answer.opens || answer.acked {
+            By::Loss
+        } else {
+            By::Recovery
+        };
         if self.way_ns == 0 {
             // nothing has told the way yet: a resend that the third duplicate ACK asked for does
             let asked = Some(&self.edge).filter(|edge| edge.at == answer.left);
@@ -388,7 +394,9 @@ impl AckDelay {
         let most_ns = (LONGEST_WAY_S * 1e9) as i64;
         let most_ns = most_ns.min(answer.busy_ns.saturating_add(self.least_ns + WAY_MARGIN_NS));
         let asked_ns = third_ns.filter(|&took_ns| took_ns >= self.least_ns && took_ns < most_ns);
-        if let Some(took_ns) = asked_ns.filter(|_| answer.opens && !answer.ends_silence(self.least_ns)) {
+        // and no sender sends again what it knows to have arrived: the way was longer than thought
+        let asked = answer.opens || answer.acked && answer.newest;
+        if let Some(took_ns) = asked_ns.filter(|_| asked && !answer.ends_silence(self.least_ns)) {
             // without identifications it may still be an original that was held for longer than a round trip: other ACKs are not taken
             // to come as late
             if !answer.unnumbered {

@@ -453,6 +453,7 @@ impl Flow {
             waits: self.sender.waits_for_more(),
             may_open: self.sender.may_open_episode(left),
             goes_on: self.sender.goes_on_by(left),
+            acked: self.sender.is_thought_to_know(left),
             busy_ns: i64::MAX,
             gap_ns: 0,
         };

@@ -548,6 +548,10 @@ impl Drift {
             if n < from {
                 return start_s;
             }
+            if told.is_none() && !limited && !link.full[n] {
+                // the queue has run empty
+                grown_s = stretch.least_s.min(start_s);
+            }
             // a segment more a round trip
             grown_s += (point.time_ns - before_ns) as f64 / 1e9 / grown_s.max(1e-4) / filled.rate;
             before_ns = point.time_ns;

@@ -150,6 +150,11 @@ impl Sender {
         self.phase == Phase::Recovery && !self.sack && self.is_sent_once(left)
     }
 
+    /// Data at `left` seem to be known to have arrived, while no recovery is under way.
+    pub fn is_thought_to_know(&self, left: u64) -> bool {
+        self.phase == Phase::Open && left < self.una
+    }
+
     fn is_sent_once(&self, left: u64) -> bool {
         let unit = || self.board.units.get(self.board.find(left));
         left < self.nxt && unit().is_some_and(|u| !u.is_resent())

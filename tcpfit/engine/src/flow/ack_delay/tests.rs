@@ -31,6 +31,7 @@ fn resend(time_ns: i64, silence_ns: i64) -> Answer {
         unnumbered: false,
         asked: false,
         opens: false,
+        acked: false,
         waits: false,
         may_open: false,
         goes_on: false,

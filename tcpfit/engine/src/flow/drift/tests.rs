@@ -233,3 +233,28 @@ fn a_short_path_has_a_full_window_where_a_queue_was_told() {
     assert!((0.28..0.31).contains(&way_s(true)), "{}", way_s(true));
     assert!((0.049..0.052).contains(&way_s(false)));
 }
+
+#[test]
+fn where_the_link_was_not_full_the_queue_has_run_empty() {
+    let (mut drift, mut rtt, mut rounds) = (Drift::BLANK.clone(), Rtt::default(), Rounds::new(0));
+    steady(&mut drift, &mut rtt, 1, 500, WAY_NS);
+    drift.on_told(500_000_000, 0.2, 0, By::Loss, seen(&mut rtt, &mut rounds, None));
+    // nothing tells any more: the queue that is left grows for a second and a half, data come half as fast, then as before
+    let mut way_at = |slow: bool| {
+        let mut drift = drift.clone();
+        steady(&mut drift, &mut rtt, 501, 1500, WAY_NS);
+        for n in (0..600).step_by(if slow { 2 } else { 1 }) {
+            let time_ns = 2_001_000_000 + n * 1_000_000;
+            drift.on_data(time_ns, 1, WAY_NS, WAY_NS);
+            drift.on_sample(time_ns + WAY_NS, time_ns as f64 / 1e9, 0.05);
+        }
+        steady(&mut drift, &mut rtt, 2610, 400, WAY_NS);
+        drift.on_end(3.0, seen(&mut rtt, &mut rounds, None));
+        let then = |ms: i64| drift.then(ms * 1_000_000).map_or(0.0, |then| then.srtt_s);
+        (then(1_900), then(3_000))
+    };
+    let ((grown_s, fuller_s), (same_s, emptied_s)) = (way_at(false), way_at(true));
+    assert!((grown_s - same_s).abs() < 0.005, "{grown_s} {same_s}");
+    assert!(grown_s > 0.12 && fuller_s > grown_s, "{grown_s} {fuller_s}");
+    assert!((0.05..0.1).contains(&emptied_s), "{emptied_s}");
+}
