@@ -41,6 +41,10 @@ FULL, LONG = 0.6, 0.9
 of flows whose losses all were those of drop-tail queues 135 found it so long, of 25 of a flow that lost half by chance
 seven."""
 
+NEARLY, HALF, TELLS = 0.85, 0.4, 8
+"""Of that length: of so many losses or more, fewer that found the queue nearly as long than found it about half as long
+come by chance, all of them. Under a full queue the first are most."""
+
 
 @dataclass(frozen=True)
 class Stretches:
@@ -264,6 +268,7 @@ def queue_full(rounds: Rounds, owner: Ints, time: Ints) -> Flags:
     It stood in the round under way or in the one before, in which the lost data were sent, and was as long as when
     losses found it longest, but for the flow's first: slow start fills a queue within a round trip. A queue that drops
     what finds no room makes all wait equally long then, whoever shares it; losses by chance find it at any length.
+    Where the longest are no more than the others, all come by chance.
     """
     stood = np.zeros(len(owner), np.bool_)
     if not rounds.queued.any():
@@ -279,7 +284,11 @@ def queue_full(rounds: Rounds, owner: Ints, time: Ints) -> Flags:
     counted = stood & np.isfinite(length) & (owner == np.append(-1, owner[:-1])[: len(owner)])
     known = np.flatnonzero(counted)
     for own in np.split(known, np.flatnonzero(np.diff(owner[known])) + 1) if len(known) else ():
-        stood[own] = length[own] >= FULL * np.quantile(length[own], LONG)
+        longest = np.quantile(length[own], LONG)
+        stood[own] = length[own] >= FULL * longest
+        nearly, half = (int((length[own] >= share * longest).sum()) for share in (NEARLY, HALF))
+        if len(own) >= TELLS and nearly < half - nearly:
+            stood[own] = False
     return stood
 
 

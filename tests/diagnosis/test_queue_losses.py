@@ -42,6 +42,15 @@ def test_losses_by_chance_find_it_at_any_length():
     assert [True, True, False, False, False, False, True] == lost_in([1.0, 1.0, 0.1, 0.4, 0.2, 0.1, 0.9])
 
 
+def test_where_the_longest_are_fewer_than_those_of_half_the_length_none_was_full():
+    by_chance = [1.0, 0.1, 0.6, 1.0, 0.5, 0.3, 0.7, 0.2, 0.5]
+    assert not any(lost_in(by_chance)[1:])
+    # of fewer losses nothing can be said, and a full queue's are most
+    assert [True, False, True, True, False, False, True] == lost_in(by_chance[:7])
+    full = [1.0, 0.1, 1.0, 1.0, 0.5, 0.3, 0.95, 0.9, 0.5]
+    assert [True, False, True, True, False, False, True, True, False] == lost_in(full)
+
+
 def test_the_overshoot_of_slow_start_does_not_say_how_long_it_becomes():
     """Where a router drops sooner (RFC 8289) the queue never is so long again; or no round trip has shown it yet."""
     assert [True] * 4 == lost_in([6.0, 1.0, 1.0, 1.0])
