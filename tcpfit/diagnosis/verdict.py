@@ -1,9 +1,9 @@
 """The verdict of the accounting: what held a flow back most, who can do something about it, and what would help.
 
 **Rule**: the cause with most time, with one exception. A limit on the window (the receiver's window, the send buffer)
-is a ceiling: it is what holds the flow only if the flow stays near it. If losses, timeouts or late segments kept the
-flow more than a tenth below the rate that it has at its ceiling, the largest of these is named, however long the
-ceiling was reached: to raise it would help less than to remove what keeps the flow from it.
+or on the rate (the path's) is a ceiling: it is what holds the flow only if the flow stays near it. If losses, timeouts
+or late segments kept the flow more than a tenth below the rate that it has at its ceiling, the largest of these is
+named, however long the ceiling was reached: to raise it would help less than to remove what keeps the flow from it.
 **Confidence**: orders verdicts, it is no probability: how directly the capture shows the cause, less for other places
 than the sender's. Under half of the time given to one cause, it is halved: there is no single cause.
 **Validation**: tests/diagnosis/test_verdict.py; docs/diagnosis.md has the figures.
@@ -44,11 +44,9 @@ from tcpfit.diagnosis.causes import (
     UNKNOWN,
     WINDOW,
 )
-from tcpfit.diagnosis.cost import Cost, accounted
+from tcpfit.diagnosis.cost import CEILINGS, Cost, accounted
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.ranking.verdict import CAPTURE_LOSS
-
-CEILINGS = (WINDOW, SEND_BUFFER)
 
 SAMPLED = 0.25
 """Share of the data that no capture misses by accident."""

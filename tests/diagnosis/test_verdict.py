@@ -57,6 +57,9 @@ def judged(*rows: tuple[float, str, float]) -> Diagnosis:
         ([(9, "receiver-window-limited", 9e6), (1, "loss-limited", 0.5e6)], "receiver-window-limited"),
         # most of the time at the ceiling, but a fifth of its rate is lost to reordering
         ([(6, "receiver-window-limited", 6e6), (4, "reordering-limited", 2e6)], "reordering-limited"),
+        # so it is where the path's rate is the ceiling
+        ([(9, "bottleneck-limited", 9e6), (1, "loss-limited", 0.5e6)], "bottleneck-limited"),
+        ([(6, "bottleneck-limited", 6e6), (3, "loss-limited", 1.5e6), (1, "timeout-limited", 0)], "loss-limited"),
         # pauses of the application are none of the ceiling's business
         ([(6, "receiver-window-limited", 6e6), (4, "application-limited", 0)], "receiver-window-limited"),
     ],
