@@ -142,6 +142,8 @@ pub struct Drift {
     busy_since_ns: i64,
     /// The first and the last packet of the time before that in which it was busy.
     busy_before_ns: (i64, i64),
+    /// When the first packet came after none had for a round trip.
+    stood_until_ns: i64,
     /// By how much the smoothed round trip was too low after the last point, since the flow had been busy so long.
     lag_s: f64,
     lag_since_s: f64,
@@ -171,6 +173,7 @@ impl Blank for Drift {
         peak: 0.0,
         busy_since_ns: i64::MIN / 2,
         busy_before_ns: (0, 0),
+        stood_until_ns: i64::MAX,
         lag_s: 0.0,
         lag_since_s: 0.0,
         lag_integral: 0.0,
@@ -265,6 +268,9 @@ impl Drift {
         if self.rate > 0.0 {
             idle_ns = idle_ns.max((IDLE_SEGMENTS / self.rate * 1e9) as i64);
         }
+        if before_ns == 0 || time_ns - before_ns > path_ns {
+            self.stood_until_ns = time_ns;
+        }
         if before_ns == 0 || time_ns - before_ns > idle_ns {
             self.busy_before_ns = (self.busy_since_ns, before_ns);
             self.busy_since_ns = time_ns;
@@ -294,6 +300,11 @@ impl Drift {
         } else {
             0
         }
+    }
+
+    /// For how long data had come when a packet did, never a round trip apart: a path that holds all it gets had not stood still.
+    pub fn unbroken_ns(&self, time_ns: i64) -> i64 {
+        time_ns.saturating_sub(self.stood_until_ns)
     }
 
     /// How long the queue was at most that a packet had come through which passed then, if that was not long ago: as long as the

@@ -6,12 +6,14 @@ use crate::events::cause::SHORTEST_TIMER_S;
 use crate::flow::scoreboard::{segments, Transmission};
 use crate::flow::sender::Sender;
 use crate::flow::sequence::{before, offset};
-use crate::rows::{EventRow, Kind, Reason, Sink, Vantage};
+use crate::rows::{EventRow, Kind, Phase, Reason, Sink, Vantage};
 
 /// A copy made by the network or the capture comes within this, where only time can tell it from a resend.
 pub const COPY_NS: i64 = 500_000;
 /// Least round trips in which the sender can know what became of a segment.
 const SOONEST_RESEND: f64 = 0.5;
+/// Round trips for which data have passed without a pause: no path stood still, behind which a timer's resend comes soon.
+const STREAM: f64 = 2.0;
 /// A copy made by the capture comes at once; one made on the path has to be sent on the last link after the original.
 pub const CAPTURE_COPY_NS: i64 = 10_000;
 
@@ -51,7 +53,11 @@ impl Arrivals {
                 COPY_NS.max(sender.round_trips_ns(SOONEST_RESEND))
             }
             (false, true) => COPY_NS,
-            // a resend can come behind its original that came late, but hardly as soon as a busy mirror port's copy
+            // nothing has asked for what came in a stream of data; otherwise a resend can come behind its original that came late, but
+            // hardly as soon as a busy mirror port's copy
+            (false, false) if passing.tsval.is_none() && Self::came_in_stream(passing, sender) => {
+                COPY_NS.max(sender.round_trips_ns(SOONEST_RESEND))
+            }
             (false, false) => COPY_NS.min(sender.round_trips_ns(0.1)),
         };
         let Some(last) = sender.board.last_of(passing.left, passing.right) else {
@@ -75,6 +81,17 @@ impl Arrivals {
             .zip(self.newest_tsval)
             .is_some_and(|(tsval, newest)| before(tsval, newest));
         same && (stale || passing.time_ns - last.time_ns < soon_ns)
+    }
+
+    /// Without timestamps: these data have come once, while nothing was sent again, amid others that had come without a pause for so
+    /// long that no timer's resend was held with them.
+    fn came_in_stream(passing: &Passing, sender: &Sender) -> bool {
+        let mut copies = sender.board.copies(passing.left);
+        let (first, more) = (copies.next(), copies.next());
+        let came_once = first.filter(|first| first.seen() && more.is_none());
+        let came_once = came_once.filter(|_| sender.phase == Phase::Open);
+        let stream_ns = sender.round_trips_ns(STREAM);
+        came_once.is_some_and(|first| stream_ns > 0 && sender.drift.unbroken_ns(first.time_ns) > stream_ns)
     }
 
     /// The identification has been seen: on the same range, and sooner than a timer could send it again?
