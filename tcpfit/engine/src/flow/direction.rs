@@ -52,6 +52,8 @@ pub struct Flow {
     pub newest_ack: u64,
     /// The last FIN without data.
     pub fin: Option<Box<Passing>>,
+    /// It has been acknowledged.
+    fin_taken: bool,
     pub early: Option<Box<EarlyAcks>>,
     /// The last probe of a byte.
     pub probed: Option<Box<Passing>>,
@@ -124,6 +126,7 @@ impl Flow {
             first_ns: 0,
             newest_ack: start,
             fin: None,
+            fin_taken: false,
             early: None,
             probed: None,
         }
@@ -378,6 +381,8 @@ impl Flow {
             None => scale,
         };
         let mut ack = Self::ack(acknowledged, segment, scale);
+        // the first that acknowledges the FIN repeats nothing
+        ack.pure &= !of_fin || std::mem::replace(&mut self.fin_taken, true);
         ack.sack_len = segment.options.sack_len;
         for (slot, &(left, right)) in ack.sack.iter_mut().zip(segment.options.sack_blocks()) {
             *slot = (unwrap.near(left), unwrap.near(right));

@@ -24,7 +24,7 @@ pub struct Ack {
     /// As sent.
     pub field: u16,
     pub tsecr: Option<u32>,
-    /// It carried no payload, SYN or FIN.
+    /// It carried no payload, SYN or FIN, and was not the first that acknowledged a FIN.
     pub pure: bool,
     pub sack: [(u64, u64); 4],
     pub sack_len: u8,
