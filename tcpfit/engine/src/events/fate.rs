@@ -230,7 +230,7 @@ impl Sender {
         Context {
             smss: self.smss,
             vantage: self.vantage,
-            least_s: self.rtt.min_s,
+            least_s: self.path_least_s(),
             srtt_s: if !self.one_way {
                 self.rtt.srtt_s
             } else if self.least_resend_s.is_finite() {

@@ -5,7 +5,7 @@ use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, Passing};
 use crate::flow::attempts::Attempts;
 use crate::flow::direction::{smss_of, Flow};
-use crate::flow::hosts::Known;
+use crate::flow::hosts::{Known, Least};
 use crate::flow::listing::Listing;
 use crate::flow::mirror::Mirror;
 use crate::flow::rare::{Blank, Rare};
@@ -182,6 +182,15 @@ impl Connection {
             .as_ref()
             .and_then(|flow| flow.sender.episodes.get());
         episodes.map_or((0, false), |episodes| (episodes.waited_out, episodes.probed))
+    }
+
+    /// The least round trip to that end, if the capture was taken at the other.
+    pub fn least_to(&self, end: usize) -> Least {
+        let flow = self.ends[1 - end].direction.as_ref();
+        let sender = flow
+            .map(|flow| &flow.sender)
+            .filter(|sender| sender.vantage == Vantage::Sender);
+        sender.map_or_else(Least::default, |sender| Least::of(sender.rtt.min_s))
     }
 
     /// The identifications of that end count packets of other connections too.
@@ -449,6 +458,7 @@ impl Connection {
         sender.way_unknown = vantage == Vantage::Receiver && !timestamps && position.halves_s[end].is_none();
         sender.timestamps = timestamps;
         sender.waits_out = self.ends[end].known.waits_out;
+        sender.known_least = self.ends[1 - end].known.least;
         sender.few_blocks = timestamps && self.is_subflow() == Some(true);
         sender.one_way = !self.ends[1 - end].seen;
         // the near half is what the sender's own host took to answer, and data do not wait for that

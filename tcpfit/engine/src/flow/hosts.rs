@@ -27,6 +27,33 @@ pub struct Known {
     pub counts: bool,
     /// It sends no tail loss probes.
     pub waits_out: bool,
+    pub least: Least,
+}
+
+/// The least round trip to a host from where the capture was taken, in as few bits as tell it, rounded down.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Least(u16);
+
+impl Least {
+    pub fn of(seconds: f64) -> Self {
+        if seconds.is_finite() {
+            Self(((seconds as f32).to_bits() >> 16) as u16)
+        } else {
+            Self::default()
+        }
+    }
+
+    /// `None` while it is not known.
+    pub fn seconds(self) -> Option<f64> {
+        (self.0 != 0).then(|| f32::from_bits(u32::from(self.0) << 16).into())
+    }
+
+    fn learn(&mut self, other: Self) {
+        // those above 0 have the order of their bits
+        if other.0 != 0 && (self.0 == 0 || other.0 < self.0) {
+            *self = other;
+        }
+    }
 }
 
 /// What connections have shown of a host.
@@ -42,6 +69,7 @@ struct Host {
     /// What shows that it sends no tail loss probes, `WAITED_OUT` in all; one that it does.
     waited_out: u8,
     probes: bool,
+    least: Least,
     /// Times another connection sent the next packet, and those at which it went on counting.
     turns: u32,
     continued: u32,
@@ -56,6 +84,7 @@ impl Default for Host {
             last_id: 0,
             waited_out: 0,
             probes: false,
+            least: Least::default(),
             turns: 0,
             continued: 0,
         }
@@ -151,6 +180,7 @@ impl Hosts {
         [0, 1].map(|end| Known {
             counts: counts[end],
             waits_out: waits_out[end],
+            least: numbers[end].map_or_else(Least::default, |number| self.list[usize::from(number.get())].least),
         })
     }
 
@@ -182,6 +212,13 @@ impl Hosts {
         }
     }
 
+    /// The least round trip to the end's host.
+    pub fn learn_least(&mut self, listing: &Listing, end: usize, least: Least) {
+        if let Some(host) = listing.hosts[end] {
+            self.of(host).least.learn(least);
+        }
+    }
+
     /// Which ends' identifications counted the connection's packets.
     #[inline]
     pub fn learn_counts(&mut self, listing: &Listing, counts: [bool; 2]) {
@@ -196,6 +233,17 @@ impl Hosts {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_least_round_trip_is_known_to_within_a_128th() {
+        let mut least = Least::default();
+        assert_eq!(least.seconds(), None);
+        for seconds in [0.2, 0.046, 0.1, f64::INFINITY, 0.0] {
+            least.learn(Least::of(seconds));
+        }
+        let seconds = least.seconds().expect("samples were learned");
+        assert!((0.046 * 127.0 / 128.0..=0.046).contains(&seconds), "{seconds}");
+    }
 
     #[test]
     fn enough_turns_have_shown_what_a_host_does() {

@@ -15,6 +15,8 @@ const INITIAL_RTO_S: f64 = 1.0;
 const CLOCK: f64 = 0.002;
 /// Share that an answer may undercut it where no sample lies near it; with more of them it falls as one over them.
 const OPEN: f64 = 0.15;
+/// Samples near it that a least round trip of several connections stands for.
+const OF_MANY: u32 = 64;
 /// Samples are near the least one up to so much of it; two bins are as wide on average.
 const NEAR: f64 = 1.05;
 /// Lower bound of the variance term where the host has not shown another one.
@@ -49,6 +51,17 @@ pub struct Floor {
 }
 
 impl Floor {
+    /// The same, where other connections have had so short a round trip.
+    pub fn at_most(self, least_s: f64) -> Self {
+        match self.min_s {
+            min_s if min_s.is_finite() && least_s < min_s => Self {
+                min_s: least_s,
+                near: OF_MANY,
+            },
+            _ => self,
+        }
+    }
+
     /// The time before which no answer can have come; 0 while it is not known. The least of n samples lies above the path's
     /// own round trip by about one over how dense they are there: by little where many are alike, by more where they vary.
     pub fn ns(self) -> i64 {

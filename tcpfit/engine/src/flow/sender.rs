@@ -14,6 +14,7 @@ use crate::events::marks::{Marks, State};
 use crate::events::reordering::Reordering;
 use crate::flow::covered::Covered;
 use crate::flow::drift::{By, Drift, Seen};
+use crate::flow::hosts::Least;
 use crate::flow::rare::{Blank, Rare};
 use crate::flow::ring::Ring;
 use crate::flow::rounds::Rounds;
@@ -126,6 +127,8 @@ pub struct Sender {
     pub acks_missing: u32,
     /// At the sender: what it took to answer in the handshake, with the way to it and back; it knows of no ACK sooner.
     pub near_s: f64,
+    /// At the sender: the least round trip that other connections had to the receiver.
+    pub known_least: Least,
     /// Away from the sender, without timestamps.
     pub drift: Rare<Drift>,
 }
@@ -216,6 +219,7 @@ impl Sender {
             near_s: 0.0,
             one_way: false,
             waits_out: false,
+            known_least: Least::default(),
             least_resend_s: f64::INFINITY,
             board: Scoreboard::new(smss),
             una: start,
@@ -284,6 +288,12 @@ impl Sender {
     /// The same, and nothing is outstanding.
     pub fn is_idle(&self, now_ns: i64) -> bool {
         self.una == self.nxt && self.is_quiet(now_ns)
+    }
+
+    /// The least round trip that this connection and, at the sender, others have shown.
+    pub fn path_least_s(&self) -> f64 {
+        let others = self.known_least.seconds().filter(|_| self.vantage == Vantage::Sender);
+        others.map_or(self.rtt.min_s, |least_s| least_s.min(self.rtt.min_s))
     }
 
     /// So many least round trips; 0 before one was seen.

@@ -433,6 +433,7 @@ impl Tracker {
                 for end in 0..2 {
                     let (waited_out, probes) = connection.tails(end);
                     self.hosts.learn_tails(listing, end, waited_out, probes);
+                    self.hosts.learn_least(listing, end, connection.least_to(end));
                 }
             }
         }

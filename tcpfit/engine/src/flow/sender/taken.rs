@@ -158,9 +158,8 @@ impl Sender {
                     ack.time_ns
                 };
                 let before = if (held > 0 || alone) && !head { filler } else { u64::MAX };
-                let this = self
-                    .fates
-                    .on_delivered(history, delivered_ns, head, before, ack, self.rtt.floor());
+                let floor = self.rtt.floor().at_most(self.path_least_s());
+                let this = self.fates.on_delivered(history, delivered_ns, head, before, ack, floor);
                 if let Some(order) = this.order {
                     self.delivered_order = self.delivered_order.max(order);
                     if head {
