@@ -19,6 +19,7 @@ mod gaps;
 mod late;
 mod repeats;
 
+pub use alone::Writes;
 pub use copies::{CAPTURE_COPY_NS, COPY_NS};
 pub use gaps::Missing;
 

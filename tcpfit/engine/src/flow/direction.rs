@@ -3,7 +3,7 @@
 use crate::events::cause::{DUPTHRESH, SHORTEST_TIMER_S};
 use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer, Asked};
-use crate::flow::arrivals::{Arrivals, Passing};
+use crate::flow::arrivals::{Arrivals, Passing, Writes};
 use crate::flow::drift::By;
 use crate::flow::rare::Rare;
 use crate::flow::scoreboard::segments;
@@ -42,6 +42,8 @@ pub struct Flow {
     pub smss_known: bool,
     pub offload: bool,
     pub timestamps: bool,
+    /// Away from the sender.
+    writes: Writes,
     /// SACK blocks were cut off, and SACK is taken for none since.
     pub sack_cut: bool,
     pub arrivals: Arrivals,
@@ -121,6 +123,7 @@ impl Flow {
             offload: false,
             timestamps: false,
             sack_cut: false,
+            writes: Writes::default(),
             arrivals: Arrivals::default(),
             acks: Rare::new(number),
             first_ns: 0,
@@ -320,7 +323,10 @@ impl Flow {
     /// that were seen, and says nothing of segments out of order, of marks, or of a closed window.
     pub fn on_ack(&mut self, unwrap: &Unwrap, segment: &Segment, scale: Option<u8>, sink: &mut dyn Sink) {
         let at = unwrap.near(segment.ack);
-        self.arrivals.two_way |= segment.payload > 0;
+        if segment.payload > 0 {
+            self.arrivals.two_way = true;
+            self.writes.on_turn();
+        }
         self.acks_seen = true;
         let near = self.sender.vantage == Vantage::Sender && self.scale.is_none();
         let moves = self.sender.una < at && at <= self.sender.nxt;
@@ -462,7 +468,10 @@ impl Flow {
             busy_ns: i64::MAX,
             gap_ns: 0,
         };
-        if answer.data && self.arrivals.has_noted_silence() {
+        let full = segment.payload >= self.sender.smss;
+        let newest = answer.data && answer.right > answer.nxt;
+        let written = newest && self.writes.on_data(segment.has(flags::PSH), full);
+        if (answer.data || segment.has(flags::FIN)) && self.arrivals.has_noted_silence() {
             let passing = Passing::new(left, segment);
             self.arrivals.judge_silence(&passing, &mut self.sender, sink);
             answer.silence_ns = segment.time_ns - self.sender.last_sent_ns;
@@ -484,9 +493,15 @@ impl Flow {
             self.sender.on_late_ack(&ack, sink);
             (answer.nxt, answer.due) = (self.sender.nxt, self.sender.due_edge());
         }
-        if answer.data && answer.silence_ns as f64 >= SHORTEST_TIMER_S * 1e9 {
+        let least_ns = if written {
+            self.sender.round_trips_ns(1.0)
+        } else {
+            (SHORTEST_TIMER_S * 1e9) as i64
+        };
+        if answer.data && answer.silence_ns >= least_ns {
             let passing = Passing::new(left, segment);
-            self.arrivals.note_silence(&passing, answer.ended, &self.sender);
+            self.arrivals
+                .note_silence(&passing, answer.ended, written, &self.sender);
         }
         if self.is_at_sender() {
             self.come_to_sender(segment.time_ns, sink);
