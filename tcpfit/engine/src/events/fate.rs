@@ -47,8 +47,8 @@ pub struct Original {
     pub confidence: f64,
 }
 
-/// Segments sent again that duplicate ACKs had asked for, and of these, those whose originals came late, as DSACKs say and the path's
-/// copies do not explain.
+/// Segments sent again that duplicate ACKs had asked for, and of these, those whose originals came late, as DSACKs say and the
+/// path's copies do not explain.
 #[derive(Clone, Copy, Debug)]
 struct Held {
     asked: u32,

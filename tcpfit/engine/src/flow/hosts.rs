@@ -36,7 +36,7 @@ pub struct Least(u16);
 
 impl Least {
     pub fn of(seconds: f64) -> Self {
-        if seconds.is_finite() {
+        if seconds.is_finite() && seconds > 0.0 {
             Self(((seconds as f32).to_bits() >> 16) as u16)
         } else {
             Self::default()
@@ -238,7 +238,7 @@ mod tests {
     fn the_least_round_trip_is_known_to_within_a_128th() {
         let mut least = Least::default();
         assert_eq!(least.seconds(), None);
-        for seconds in [0.2, 0.046, 0.1, f64::INFINITY, 0.0] {
+        for seconds in [-0.1, 0.2, 0.046, 0.1, f64::INFINITY, 0.0] {
             least.learn(Least::of(seconds));
         }
         let seconds = least.seconds().expect("samples were learned");

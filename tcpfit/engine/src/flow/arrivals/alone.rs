@@ -20,8 +20,8 @@ const LONGER_S: f64 = 0.15;
 /// What PSH has said of the sender's writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Writes {
-    /// The newest data had it, any data had it so far, and some that were less than a full segment had not: that host sets it as it
-    /// likes.
+    /// The newest data had it, any data had it so far, and some that were less than a full segment had not: that host sets it
+    /// as it likes.
     ended: bool,
     told: bool,
     untold: bool,
@@ -88,7 +88,8 @@ impl Arrivals {
         self.uncommon.as_ref().is_some_and(|uncommon| uncommon.alone.is_some())
     }
 
-    /// What comes next after such a segment, data or the FIN, says whether the timer had sent it: before the ACKs that it shows to have arrived.
+    /// What comes next after such a segment, data or the FIN, says whether the timer had sent it: before the ACKs that it shows
+    /// to have arrived.
     pub fn judge_silence(&mut self, passing: &Passing, sender: &mut Sender, sink: &mut dyn Sink) {
         let Some(Alone {
             passing: first,

@@ -53,8 +53,8 @@ impl Arrivals {
                 COPY_NS.max(sender.round_trips_ns(SOONEST_RESEND))
             }
             (false, true) => COPY_NS,
-            // nothing has asked for what came in a stream of data; otherwise a resend can come behind its original that came late, but
-            // hardly as soon as a busy mirror port's copy
+            // nothing has asked for what came in a stream of data; otherwise a resend can come behind its original that came late,
+            // but hardly as soon as a busy mirror port's copy
             (false, false) if passing.tsval.is_none() && Self::came_in_stream(passing, sender) => {
                 COPY_NS.max(sender.round_trips_ns(SOONEST_RESEND))
             }
@@ -83,8 +83,8 @@ impl Arrivals {
         same && (stale || passing.time_ns - last.time_ns < soon_ns)
     }
 
-    /// Without timestamps: these data have come once, while nothing was sent again, amid others that had come without a pause for so
-    /// long that no timer's resend was held with them.
+    /// Without timestamps: these data have come once, while nothing was sent again, amid others that had come without a pause for
+    /// so long that no timer's resend was held with them.
     fn came_in_stream(passing: &Passing, sender: &Sender) -> bool {
         let mut copies = sender.board.copies(passing.left);
         let (first, more) = (copies.next(), copies.next());
