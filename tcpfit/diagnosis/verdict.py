@@ -379,6 +379,8 @@ class _Parts:
             sentence, remedy = OWN_CLOCK
         elif primary == UNKNOWN and self.flow_perhaps_full[position] > share * total_s / 2:
             sentence, remedy = MAYBE_FULL
+        if primary != (most := found[0]).cause:
+            besides = f" It was {most.cause} for longer ({most.time_share:.0%}), but a tenth faster then, or more."
         if primary == UNKNOWN and len(found) > 1 and found[1].time_share >= WORTH_SAYING:
             besides = f" In {found[1].time_share:.0%} it was {found[1].cause}."
         text = f"in {share:.0%} of the time {sentence}.{besides}"

@@ -68,6 +68,14 @@ def test_primary(rows, primary):
     assert judged(*rows).primary == primary
 
 
+def test_a_verdict_that_had_less_of_the_time_says_so():
+    found = judged((6, "bottleneck-limited", 6e6), (4, "loss-limited", 2e6))
+    assert found.text == (
+        "Network: in 40% of the time the window was what losses had left of it. It was bottleneck-limited for longer "
+        "(60%), but a tenth faster then, or more."
+    )
+
+
 @pytest.mark.parametrize(
     ("waited_s", "own_s", "said"),
     [
