@@ -81,12 +81,14 @@ def exact_window(p: Array, q: Array) -> Array:
     # root of (7) = (13) by Newton's method; their difference rises with W, so there is one root
     a, b, c = _coefficients(q)
     W = np.sqrt((1 / p + c) / a) + 2 / (3 + 4 * q)  # an upper bound within a few segments
+    found = np.zeros(np.shape(W), np.bool_)  # one that is found stays, whatever stands beside it
     for _ in range(50):
         m = losses_per_event(W, q)
         excess = (a * W + b) * W - c - 1 / p - W**2 * q / m
-        step = excess / (2 * a * W + b - 1 + 1 / m**2)
+        step = np.where(found, 0.0, excess / (2 * a * W + b - 1 + 1 / m**2))
         W = np.maximum(W - step, 0.1 * W)
-        if not np.any(np.abs(step) > 1e-14 * W):
+        found = ~(np.abs(step) > 1e-14 * W)
+        if found.all():
             break
     return np.asarray(W)
 
@@ -116,14 +118,16 @@ def _root_for_q(excess: Array, p: Array, window: str) -> Array:
     below, above = -excess, WINDOWS[window](p, high) - 1 - excess
     always, never = above <= 0, excess <= 0
     side, q = np.zeros_like(p), high
+    found = always | never  # one that is found stays, whatever stands beside it
     for _ in range(100):
-        q = np.where(above > below, (low * above - high * below) / (above - below), low)
+        q = np.where(found, q, np.where(above > below, (low * above - high * below) / (above - below), low))
         value = q * (WINDOWS[window](p, q) - 1) - excess
         short = value < 0
         above = np.where(short, np.where(side < 0, above / 2, above), value)
         below = np.where(short, value, np.where(side > 0, below / 2, below))
         low, high, side = np.where(short, q, low), np.where(short, high, q), np.where(short, -1.0, 1.0)
-        if not np.any((np.abs(value) > 5e-16 * (1 + excess)) & (high - low > 1e-15 * high) & ~always & ~never):
+        found |= ~((np.abs(value) > 5e-16 * (1 + excess)) & (high - low > 1e-15 * high))
+        if found.all():
             break
     return np.where(never, 0.0, np.where(always, 1.0, np.clip(q, 0.0, 1.0)))
 

@@ -93,6 +93,14 @@ def test_arrays_give_what_scalars_give(model, data):
         np.testing.assert_allclose(together[i], alone, rtol=1e-12)
 
 
+def test_what_stands_beside_a_flow_does_not_move_its_root():
+    """At nearly p = 1 the last bits of q make an eighth of the rate."""
+    model = NewRenoFull(window="exact", q_from="self", series="exact", rounding="ceil")
+    p, q_tilde = [0.0, np.nextafter(1.0, 0.0), 0.5], [0.0, 1.0, 1.0]
+    together = model.predict(p=p, rtt=1.0, rto=1.0, q_tilde=q_tilde)
+    assert together[1] == model.predict(p=p[1], rtt=1.0, rto=1.0, q_tilde=q_tilde[1])
+
+
 def flow(model, **changes):
     usual = {"rtt": 0.1, "rto": 1.0, "q": 0.05, "q_tilde": 0.05, "p": 0.01, "w_max": np.inf}
     return {p.name: usual[p.name] for p in model.parameters if p.name in usual} | changes
