@@ -159,29 +159,24 @@ impl Hosts {
         &mut self.list[usize::from(number.get())]
     }
 
-    #[inline]
-    fn are(&self, numbers: [Option<HostNumber>; 2], what: impl Fn(&Host) -> bool) -> [bool; 2] {
-        numbers.map(|number| number.is_some_and(|number| what(&self.list[usize::from(number.get())])))
-    }
-
     /// Which of the hosts the capture was taken at, as other connections showed.
     #[inline]
     pub fn are_local(&self, numbers: [Option<HostNumber>; 2]) -> [bool; 2] {
-        self.are(numbers, |host| host.local > 0)
+        numbers.map(|number| number.is_some_and(|number| self.list[usize::from(number.get())].local > 0))
     }
 
     /// What other connections showed of the hosts.
     #[inline]
     pub fn known(&self, numbers: [Option<HostNumber>; 2]) -> [Known; 2] {
-        let [counts, waits_out] = [
-            self.are(numbers, |host| host.counts > 1),
-            self.are(numbers, |host| host.waited_out >= WAITED_OUT && !host.probes),
-        ];
-        [0, 1].map(|end| Known {
-            counts: counts[end],
-            waits_out: waits_out[end],
-            least: numbers[end].map_or_else(Least::default, |number| self.list[usize::from(number.get())].least),
-        })
+        let known = |number: HostNumber| {
+            let host = &self.list[usize::from(number.get())];
+            Known {
+                counts: host.counts > 1,
+                waits_out: host.waited_out >= WAITED_OUT && !host.probes,
+                least: host.least,
+            }
+        };
+        numbers.map(|number| number.map_or_else(Known::default, known))
     }
 
     /// Looks at a packet of the connection whether one counter serves several connections of the host that sent it.

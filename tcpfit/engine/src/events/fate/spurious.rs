@@ -25,9 +25,9 @@ enum Doubt {
 }
 
 impl Fates {
-    /// The receiver reports that [left, right) arrived twice (RFC 2883, 4). True if it was sent twice.
+    /// The receiver reports that [left, right) arrived twice (RFC 2883, 4); `order` is that of the next transmission. True if it
+    /// was sent twice.
     #[inline(never)]
-    /// `order` is that of the next transmission.
     pub fn on_dsack(
         &mut self,
         left: u64,
@@ -48,7 +48,7 @@ impl Fates {
         }
         // where the path makes copies, the one that comes right behind a needed resend is such a copy, or a late original
         let path_copies = self.answers.path_makes_copies();
-        let copied = path_copies && !self.held.come_late_more_often(self.answers.all_path_copies(), order);
+        let copied = !self.held.come_late_more_often(self.answers.all_path_copies(), order);
         let behind = |last: &Transmission, delivered_ns: i64| {
             path_copies && ack.time_ns - delivered_ns < least_ns / 4 && delivered_ns - last.time_ns >= least_ns
         };
