@@ -12,6 +12,7 @@ use crate::flow::connection::{Connection, Numbers};
 use crate::flow::hosts::Known;
 use crate::flow::listing::{Listing, Name};
 use crate::flow::vantage::Position;
+use crate::nullable::Nullable;
 use crate::rows::Sink;
 use crate::segment::{flags, Segment};
 use pool::{Chain, Pool};
@@ -67,13 +68,16 @@ pub struct Packed {
     answered_ns: i64,
     frame: u64,
     /// Numbers of the flows that have begun.
-    flows: [Option<u32>; 2],
+    flows: [Nullable<u32>; 2],
     /// Sequence number after each end's FIN, and whether it was acknowledged.
     fins: [Option<u32>; 2],
     acknowledged: [bool; 2],
     last: [Last; 2],
     records: Chain,
 }
+
+// a byte more, and the allocator takes 160: 6 MiB where 200,000 connections are open
+const _: () = assert!(size_of::<Packed>() == 128);
 
 impl Packed {
     /// A connection of which the segment is the first, if it can be kept so.
@@ -90,7 +94,7 @@ impl Packed {
             local: None,
             answered_ns: 0,
             frame: 0,
-            flows: [None; 2],
+            flows: [Nullable::NONE; 2],
             fins: [None; 2],
             acknowledged: [false; 2],
             last: [Last::default(); 2],
@@ -120,7 +124,7 @@ impl Packed {
 
     /// Some flow of it has begun.
     pub fn carries_data(&self) -> bool {
-        self.flows.iter().any(Option::is_some)
+        self.flows.iter().any(|flow| flow.get().is_some())
     }
 
     /// Both ends have said that they are done.
@@ -208,8 +212,8 @@ impl Packed {
         if segment.has(flags::FIN) {
             self.fins[end] = Some(segment.seq.wrapping_add(segment.seq_len()));
         }
-        if segment.payload > 0 && self.flows[end].is_none() {
-            self.flows[end] = Some(numbers.take());
+        if segment.payload > 0 && self.flows[end].get().is_none() {
+            self.flows[end] = numbers.take().into();
         }
         let since = (since_ns as u64, segment.frame - before.1);
         let length = record::write(&mut store.record, &mut self.last[end], end, segment, since, shared);
@@ -243,7 +247,7 @@ impl Packed {
         let mut records = Reader::new(&store.records, length, ends, self.identified);
         while let Some((end, shared)) = records.next() {
             let segment = &records.last[end];
-            if let (true, false, Some(number)) = (segment.payload > 0, begun[end], self.flows[end]) {
+            if let (true, false, Some(number)) = (segment.payload > 0, begun[end], self.flows[end].get()) {
                 // its number was taken when it came
                 numbers.next_flow = number;
                 begun[end] = true;
