@@ -57,6 +57,8 @@ class Sent:
     resent_by: int | None = None
     """Frame of the next transmission of its first byte."""
     lost: bool = False
+    late_s: float | None = None
+    """When it left a path that had held it back."""
     arrived: int = 0
 
 
@@ -180,13 +182,13 @@ def transmissions(capture: Capture, mss: int) -> list[Sent]:
 
 
 def mark_dropped(folder: Path, truth: dict[str, Any], sent: list[Sent], found: Found) -> None:
-    """What the path's list says was dropped, the latest transmission before that moment."""
+    """What the path's list says was dropped, or held back until when: the latest transmission before that moment."""
     index: dict[tuple[int, int, int], list[Sent]] = defaultdict(list)
     for one in sent:
         index[one.flow.sport, one.flow.dport, one.seq].append(one)
     dropped = 0
     for row in rows(folder / "path.csv.gz"):
-        if row["action"] != "drop" or row["dir"] != "f" or int(row["len"]) == 0:
+        if row["action"] not in ("drop", "late") or row["dir"] != "f" or int(row["len"]) == 0:
             continue
         ip_id, time_s, seq = int(row["ip_id"]), float(row["time"]), int(row["seq"])
         near = [
@@ -195,10 +197,13 @@ def mark_dropped(folder: Path, truth: dict[str, Any], sent: list[Sent], found: F
             if not one.lost and one.time_s < time_s + CLOCK_S and (ip_id < 0 or one.ip_id == ip_id)
         ]
         if not near or time_s - near[-1].time_s > 1:
-            found.doubts.append(f"{folder.name}: a drop of {seq} at {time_s} is not in the sender's capture")
-            continue
-        near[-1].lost = True
-        dropped += 1
+            what = "drop" if row["action"] == "drop" else "late arrival"
+            found.doubts.append(f"{folder.name}: a {what} of {seq} at {time_s} is not in the sender's capture")
+        elif row["action"] == "late":
+            near[-1].late_s = float(row["out_time"])
+        else:
+            near[-1].lost = True
+            dropped += 1
     if dropped != (counted := truth["summary"]["data_pkts_dropped"]):
         found.doubts.append(f"{folder.name}: {counted} segments were dropped, {dropped} are in the capture")
 
@@ -249,6 +254,9 @@ def match(sent: list[Sent], sender: Capture, capture: Capture, name: str, found:
         if not near:
             unmatched += 1
             continue
+        # of those that are alike, the one that the path held until now, or else the first that it did not hold
+        held = [one for one in near if one.late_s is not None and abs(one.late_s - time_s) < CLOCK_S]
+        near = held or [one for one in near if one.late_s is None] or near
         one = next((one for one in near if not one.arrived), near[-1])
         arrivals.append(Arrival(frame, flow, time_s, left, right, one, one.arrived > 0))
         one.arrived += 1
