@@ -55,6 +55,16 @@ struct Held {
     late: u32,
 }
 
+/// A unit whose original was called lost.
+#[derive(Clone, Copy, Debug)]
+struct GivenUp {
+    left: u64,
+    right: u64,
+    segments: u32,
+    /// When it was sent for the last time, or delivered.
+    since_ns: i64,
+}
+
 #[derive(Clone, Debug)]
 pub struct Fates {
     flow: u32,
@@ -65,6 +75,9 @@ pub struct Fates {
     parts: Parts,
     /// Resends of acknowledged data: range and time.
     unneeded: VecDeque<(u64, u64, i64)>,
+    given_up: VecDeque<GivenUp>,
+    /// How long a DSACK has come after a unit had been sent for the last time, whose original had been called lost.
+    held_ns: i64,
     pub answers: Answers,
     dsack_seen: bool,
     held: Held,
@@ -112,6 +125,8 @@ impl Fates {
             pieces: Pieces::new(),
             parts: Parts::new(),
             unneeded: VecDeque::new(),
+            given_up: VecDeque::new(),
+            held_ns: 0,
             answers: Answers::new(),
             dsack_seen: false,
             held: Held { asked: 0, late: 0 },
@@ -170,7 +185,8 @@ impl Fates {
         }
         // without SACK the end of a stretch of resends tells more of them
         let under_way = self.answers.under_way().filter(|_| !context.sack);
-        Some(next.stretch) != under_way && next.since_ns.saturating_add(context.wait_ns()) < now_ns
+        let wait_ns = context.wait_ns().max(self.held_ns);
+        Some(next.stretch) != under_way && next.since_ns.saturating_add(wait_ns) < now_ns
     }
 
     /// Every transmission before this time has its fate; `open_ns` is the time of the oldest one still outstanding.

@@ -2,7 +2,7 @@
 
 use super::pieces::Needless;
 use super::waiting::Waiting;
-use super::{Fates, Held, PIECES};
+use super::{Fates, GivenUp, Held, PIECES};
 use crate::events::answers::{Moment, Stretch};
 use crate::events::lone_answers::LoneAnswer;
 use crate::flow::rtt::Floor;
@@ -14,6 +14,11 @@ use std::collections::BTreeSet;
 
 /// How much more often originals must come late, as few of them come right behind the resends.
 const HELD_ODDS: u64 = 8;
+
+/// How much longer than it was seen to, the path may hold a packet back.
+const HELD_LONGER: f64 = 1.25;
+/// What waits longer keeps all that came later waiting, too.
+const LONGEST_HELD_NS: i64 = 10_000_000_000;
 
 /// Why a resend of a stretch may not have been needed, the surest first.
 #[derive(Clone, Copy)]
@@ -72,10 +77,24 @@ impl Fates {
                 unit.dsacks = unit.dsacks.saturating_add(1);
             }
         });
-        if !resent {
+        if !resent && !self.came_after_all(left, right, ack.time_ns) {
             self.answers.on_path_copy();
         }
         resent
+    }
+
+    /// What has come twice was called lost before that: the path holds packets back for longer than others do. From now on units
+    /// wait for as long. False if no such unit is known.
+    fn came_after_all(&mut self, left: u64, right: u64, now_ns: i64) -> bool {
+        let covered = |unit: &GivenUp| unit.left < right && left < unit.right;
+        let found = self.given_up.iter().position(covered);
+        let Some(unit) = found.and_then(|n| self.given_up.remove(n)) else {
+            return false;
+        };
+        self.doubtful += u64::from(unit.segments);
+        let held_ns = (now_ns - unit.since_ns) as f64 * HELD_LONGER;
+        self.held_ns = self.held_ns.max((held_ns as i64).min(LONGEST_HELD_NS));
+        true
     }
 
     pub fn has_seen_dsack(&self) -> bool {

@@ -3,7 +3,7 @@
 
 use super::pieces::Needless;
 use super::waiting::Waiting;
-use super::{Context, Fates, Original};
+use super::{Context, Fates, GivenUp, Original, PIECES};
 use crate::events::loss_event::Loss;
 use crate::events::reordering::tells_by_acks;
 use crate::flow::scoreboard::{segments, History, Transmission, KEPT};
@@ -178,6 +178,15 @@ impl Fates {
             return;
         }
         let verdict = Verdict::of(waiting, context, self.dsack_seen);
+        if verdict.lost[0] && waiting.delivered && context.sack && context.vantage == Vantage::Sender {
+            self.given_up.truncate(PIECES - 1);
+            self.given_up.push_front(GivenUp {
+                left: unit.left,
+                right: unit.right,
+                segments: count,
+                since_ns: waiting.since_ns,
+            });
+        }
         self.doubtful += if verdict.doubtful { u64::from(count) } else { 0 };
         self.count_lost(&verdict, context);
         let original_arrived = self.count_needless(&verdict, context, sink);
