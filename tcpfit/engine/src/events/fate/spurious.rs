@@ -102,7 +102,8 @@ impl Fates {
     }
 
     /// A stretch of resends is over; `needless` duplicate ACKs answered copies of data that had arrived. Resends judged
-    /// needed beyond what that leaves were not. Which ones, nothing shows: the earliest are taken, at low confidence. Where
+    /// needed beyond what that leaves were not. Which ones, nothing shows: the latest are taken, at low confidence, as what a
+    /// queue drops that overflows was sent before the sender slowed down, and what followed that found room. Where
     /// the path makes copies, as many of these may have been answered as it makes of the stretch's transmissions: then there
     /// may be so many losses less. Where more of the stretch was lost than that, needless copies were.
     pub fn close_stretch(&mut self, needless: u32, now: &Moment) {
@@ -125,7 +126,12 @@ impl Fates {
         };
         let mut late = self.late_in_a_row(stretch.surplus, stretch.number, first, smss);
         for doubt in [Doubt::Late, Doubt::Unheard, Doubt::Above, Doubt::Head] {
-            for w in self.waiting.iter_mut_from(first).filter(mine) {
+            let units = self.waiting.iter_mut_from(first).filter(mine);
+            let units: Box<dyn Iterator<Item = &mut Waiting>> = match doubt {
+                Doubt::Above => Box::new(units.rev()),
+                _ => Box::new(units),
+            };
+            for w in units {
                 while let Some(filler) = w.filler.filter(|&f| f > 0 && left > 0) {
                     let so = match doubt {
                         // an original comes once, however often it was sent again
