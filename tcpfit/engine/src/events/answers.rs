@@ -71,8 +71,10 @@ pub struct Answers {
     /// It moved it by more than one; or, after such a one, by an odd number of them, the last of which had waited for another.
     by_twos: bool,
     waited: bool,
-    /// The receiver's packets of the stretch are numbered; of no stretch so far was one missing.
+    /// The receiver's packets of the stretch are numbered; so many of them that answered data were missing; of no stretch so far
+    /// was any one.
     numbered: bool,
+    unheard: u64,
     all_heard: bool,
     /// Packets of the receiver that were missing before the one that comes now; `None` where nothing numbers them.
     skipped: Option<u16>,
@@ -142,6 +144,8 @@ pub struct Stretch {
     /// Of the transmissions outstanding at its beginning, or made since, how many had no answer: all of them where the
     /// receiver answers each segment, else as many as must have been.
     pub lost: Option<i64>,
+    /// Where answers are missing, as their numbers tell: no more than so many had none, as each answers one of them at least.
+    pub most_lost: Option<i64>,
     /// How many copies the path made of its transmissions at most, mostly.
     pub path_copies: i64,
 }
@@ -167,6 +171,7 @@ impl Answers {
             by_twos: false,
             waited: false,
             numbered: true,
+            unheard: 0,
             all_heard: true,
             skipped: None,
             counted: (0, 0),
@@ -285,7 +290,8 @@ impl Answers {
             self.undisturbed.0 += now.acks - since.acks;
             self.undisturbed.1 += now.bytes - since.bytes;
             self.missing += now.missing - since.missing;
-            (self.duplicates, self.late_duplicates, self.numbered) = (0, 0, true);
+            (self.duplicates, self.late_duplicates) = (0, 0);
+            (self.numbered, self.unheard) = (true, 0);
             (self.filled, self.surplus) = (None, 0);
             self.counted = (now.acks, now.bytes);
             (self.together, self.filling, self.of_one) = (0, Filling::No, false);
@@ -301,10 +307,11 @@ impl Answers {
     }
 
     /// A packet of the receiver came during the stretch under way, so many after the one before that did not come; `None` where
-    /// nothing numbers them.
-    pub fn on_numbered(&mut self, skipped: Option<u16>) {
+    /// nothing numbers them. These have answered data, unless the sender has sent its FIN.
+    pub fn on_numbered(&mut self, skipped: Option<u16>, answered_data: bool) {
         self.skipped = skipped;
         self.numbered &= skipped.is_some();
+        self.unheard += skipped.filter(|_| answered_data).map_or(0, u64::from);
         self.all_heard &= skipped.unwrap_or(0) == 0;
     }
 
@@ -407,13 +414,19 @@ impl Answers {
         if !self.under_way {
             None
         } else if self.have_acks_of(SEGMENTS_AN_ACK, smss) {
-            Some(sent - answered)
+            Some(sent - answered - self.unheard as i64)
         } else if self.all_are_heard() && self.have_acks_of(SEGMENTS_A_DELAYED_ACK, smss) {
             // so may the first ACK from above the hole that the stretch began with
             Some(sent - answered - 1 - self.together as i64)
         } else {
             None
         }
+    }
+
+    /// At most how many of the transmissions of the stretch under way had no answer, if some answers were lost.
+    fn most_lost(&self, sent: i64, answered: i64) -> Option<i64> {
+        let some = self.under_way && self.numbered && self.unheard > 0;
+        some.then(|| (sent - answered - self.unheard as i64).max(0))
     }
 
     /// The stretch under way is over.
@@ -431,6 +444,7 @@ impl Answers {
             answered: std::mem::take(&mut self.answered),
             unanswered: std::mem::take(&mut self.unanswered),
             lost: self.lost(sent, answered, now.smss),
+            most_lost: self.most_lost(sent, answered),
             path_copies: self.likely_copies(made),
         };
         self.stretch += 1;
@@ -525,7 +539,7 @@ mod tests {
                 ..moment(100, acks)
             };
             answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
-            answers.on_numbered(None);
+            answers.on_numbered(None, true);
             assert!(!answers.take(110, 20e-9, 10));
             (0..copies).for_each(|order| answers.expect(195, Some(order)));
             // seven more are sent, of which two are under way; six have answers that move the edge, one has another
@@ -600,7 +614,7 @@ mod tests {
                 ..moment(100, acks)
             };
             answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
-            answers.on_numbered(skipped);
+            answers.on_numbered(skipped, true);
             answers.on_filling(Filling::No, late);
             answers.one_has_come(segments, 1)
         };
@@ -613,8 +627,40 @@ mod tests {
     }
 
     #[test]
+    fn answers_that_are_missing_count() {
+        // of 20 transmissions two are acknowledged and three were held; each number that was skipped is another's answer
+        let closed = |skipped, acks: u64, answered_data: bool| {
+            let mut answers = Answers::new();
+            let begin = Moment {
+                outstanding: 10,
+                held: 3,
+                bytes: 40,
+                ..moment(100, acks)
+            };
+            answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
+            answers.on_numbered(skipped, answered_data);
+            answers.on_numbered(Some(0), answered_data);
+            let end = Moment {
+                order: 10,
+                bytes: 42,
+                ..moment(200, acks + 2)
+            };
+            let closed = answers.close(&end);
+            (closed.most_lost, closed.lost)
+        };
+        // an ACK for each segment, or for two
+        assert_eq!(closed(Some(4), 40, true), (Some(11), Some(11)));
+        assert_eq!(closed(Some(4), 20, true), (Some(11), None));
+        assert_eq!(closed(Some(40), 20, true), (Some(0), None));
+        // none was missing, none is numbered, or a FIN may have been answered
+        assert_eq!(closed(Some(0), 40, true), (None, Some(15)));
+        assert_eq!(closed(None, 40, true), (None, Some(15)));
+        assert_eq!(closed(Some(4), 40, false), (None, Some(15)));
+    }
+
+    #[test]
     fn nothing_was_lost_for_sure_where_acks_may_have_been() {
-        let lost = |skipped| lost_of_twos(&[], |answers| answers.on_numbered(skipped));
+        let lost = |skipped| lost_of_twos(&[], |answers| answers.on_numbered(skipped, true));
         assert_eq!(lost(Some(0)), Some(16));
         assert_eq!(lost(Some(1)), None);
         assert_eq!(lost(None), None);
@@ -628,7 +674,7 @@ mod tests {
                     ..moment(100, 20)
                 },
             );
-            answers.on_numbered(skipped);
+            answers.on_numbered(skipped, true);
             answers
                 .close(&Moment {
                     bytes: 40,

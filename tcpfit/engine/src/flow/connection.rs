@@ -505,7 +505,8 @@ impl Connection {
                 flow.sender.fates.acks_lost = other.skipped_before(segment).unwrap_or(0);
             }
             if !flow.sender.sack {
-                flow.sender.count_skipped(|| other.skipped_before(segment));
+                let ended = end.fin.is_some();
+                flow.sender.count_skipped(ended, || other.skipped_before(segment));
             }
             flow.on_ack(unwrap, segment, scale, sink);
         } else if segment.window == 0 || end.early_windows.is_some() {

@@ -113,10 +113,14 @@ impl Fates {
         let mut left = (i64::from(needless) + i64::from(stretch.answered)).max(stretch.surplus);
         // they are the last that were delivered
         let first = self.waiting.place_of(stretch.number);
+        let mut lost = 0;
         for w in self.waiting.iter_mut_from(first).filter(mine) {
+            let filler = w.filler.unwrap_or(0);
             let beyond = w.filler.map_or(0, |f| w.unit.copies.len() - 1 - f);
             left -= (beyond as u32 * size(w)) as i64;
+            lost += (filler as u32 * size(w)) as i64;
         }
+        left = left.max(stretch.most_lost.map_or(0, |most| lost - most));
         let mut unproven = 0;
         // a copy that was sent before the one before it can have been answered was sent by a timer, not for a loss of that;
         // what was acknowledged together with data below it may have been there before; the lowest filled the hole
