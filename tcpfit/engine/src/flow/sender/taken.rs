@@ -132,18 +132,11 @@ impl Sender {
                 taken.resent |= unit.is_resent();
                 let history = self.board.history(unit);
                 if let Some(echo) = ack.tsecr.filter(|_| self.timestamps) {
-                    // a receiver may answer a later copy, too, with the stamp that it had taken before (RFC 7323, 4.3)
-                    let later = history
-                        .copies
-                        .last()
-                        .filter(|t| t.seen() && t.time_ns + least_ns <= ack.time_ns);
                     let mut echoed = history.copies.iter().rev().filter(|t| t.seen() && t.tsval == echo);
-                    if let Some(t) = echoed
-                        .next()
-                        .filter(|t| later.is_none_or(|later| later.order <= t.order))
-                    {
+                    if let Some(t) = echoed.next() {
+                        // a later copy may have brought the answer: the sender does not know (RFC 7323, 4.1), and its timer follows
                         taken.echoed = Some(t.time_ns);
-                        // no other copy can have brought the answer: it bounds the path's round trip for what comes next
+                        // no earlier one can have: it bounds the path's round trip for what comes next
                         if head && self.vantage == Vantage::Sender && unit.sacked_ns == 0 && echoed.next().is_none() {
                             self.rtt.least((ack.time_ns - t.time_ns) as f64 / 1e9);
                         }
