@@ -16,6 +16,7 @@ use std::collections::VecDeque;
 mod alone;
 mod copies;
 mod gaps;
+mod held;
 mod late;
 mod repeats;
 
@@ -94,6 +95,8 @@ struct Uncommon {
     late: Option<Proven>,
     /// Without identification: what came after a silence, until the next segment says what ended it.
     alone: Option<alone::Alone>,
+    /// Neither: what filled the beginning of a hole after one.
+    held: Option<held::Held>,
     counts: Counts,
 }
 

@@ -445,6 +445,10 @@ impl Flow {
     /// Hands the sender the ACKs that had reached it before it sent what passes now.
     #[inline(never)]
     fn deliver_acks(&mut self, left: u64, segment: &Segment, sink: &mut dyn Sink) {
+        if self.arrivals.has_kept() && (segment.payload > 0 || segment.has(flags::FIN)) {
+            let passing = Passing::new(left, segment);
+            self.arrivals.judge_kept(Some(&passing), &mut self.sender, sink);
+        }
         let mut answer = Answer {
             time_ns: segment.time_ns,
             tsval: segment.options.timestamps.map(|(tsval, _)| tsval),
@@ -592,6 +596,9 @@ impl Flow {
     }
 
     pub fn finish(&mut self, sink: &mut dyn Sink) {
+        if self.arrivals.has_kept() {
+            self.arrivals.judge_kept(None, &mut self.sender, sink);
+        }
         if let Some(acks) = self.acks.changed() {
             for ack in acks.drain() {
                 self.sender.on_late_ack(&ack, sink);

@@ -9,9 +9,9 @@ use crate::flow::sequence::before;
 use crate::rows::{Reason, Sink, Vantage};
 
 /// What the path held together comes within this share of a round trip.
-const TOGETHER: f64 = 0.25;
+pub(super) const TOGETHER: f64 = 0.25;
 /// Confidence from which on a late segment says so of the next.
-const PROVEN: f64 = 0.8;
+pub(super) const PROVEN: f64 = 0.8;
 
 impl Arrivals {
     /// Identification older than the newest one: the segment was overtaken on the path.
@@ -76,6 +76,13 @@ impl Arrivals {
         if matches!(place, Place::Newest { .. }) && self.fits_no_guess(&passing, sender) {
             return;
         }
+        if !self.keep_for_next(&passing, place, sender) {
+            self.place_below(passing, place, sender, sink);
+        }
+    }
+
+    /// The same, of which no more is to be known.
+    pub(super) fn place_below(&mut self, passing: Passing, place: Place, sender: &mut Sender, sink: &mut dyn Sink) {
         let count = segments(passing.right - passing.left, sender.smss);
         let mut doubtful = false;
         let guessed = matches!(place, Place::Unknown | Place::Late { .. });
