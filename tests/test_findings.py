@@ -229,6 +229,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         path.write_bytes(captures.pcap(Reader().read(trace.read_text()).packets))
         said[trace.stem] = sorted({name for _, name in found(path)} - {"small-mss"})
     expected = {
+        "acks-lost-of-a-needless-copy": ["sack-absent"],
         "fast-after-timeout": ["sack-absent"],
         "fast-open-lost": ["syn-loss"],
         "end-after-timeout": ["sack-absent"],
@@ -243,10 +244,12 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "mirror-duplicate": ["duplicated-capture"],
         "needless-copy-lost": ["sack-absent"],
         "needless-copy-lost-delayed-acks": ["sack-absent"],
+        "needless-of-the-last": ["sack-absent"],
         "one-has-come": ["sack-absent"],
         "partial-ack": ["sack-absent"],
         "probe-accepted": ["slow-receiver"],
         "probe-acknowledged": ["slow-receiver"],
+        "receiver-held-together": ["sack-absent"],
         "receiver-lost-after-partial-ack": ["sack-absent"],
         "receiver-lost-needless-copy": ["sack-absent"],
         "receiver-lost-partial-ack-resend": ["sack-absent"],
