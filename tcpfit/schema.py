@@ -80,7 +80,7 @@ REASONS = {
     "answered": "after the resend's ACK another one answered a copy (RFC 5681, 4.2)",
     "ip-id": "the IP identification shows the sending order (usable sequence)",
     "tsval": "the TCP timestamp shows the sending order (RFC 7323)",
-    "timing": "it came too early to be an answer to a duplicate ACK",
+    "timing": "it came too early to be an answer to a duplicate ACK, or right before others of its hole, as no timer sends it",
     "unasked": "nothing had asked for it again, and no timer had run out (RFC 5681, 3.2; RFC 6298, 5)",
     "sack-order": "an earlier ACK had SACKed data sent later, and it was sent once (RFC 2018, 3)",
     "dup-acks": "duplicate ACKs ended and nothing had been sent again (RFC 5681, 2)",

@@ -340,8 +340,8 @@ RULES = {
     ),
     "timing": Rule(
         "It filled a hole sooner than a round trip after the hole showed: no resend that a duplicate ACK asked for can "
-        "come so soon.",
-        "RFC 4737, 3",
+        "come so soon. Or others of its hole came right behind it: a timer's resend comes alone.",
+        "RFC 4737, 3; RFC 5681, 3.1",
         (
             (
                 "a loss and its resend (hole)",
