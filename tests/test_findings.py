@@ -249,6 +249,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "partial-ack": ["sack-absent"],
         "probe-accepted": ["slow-receiver"],
         "probe-acknowledged": ["slow-receiver"],
+        "receiver-go-back-together": ["sack-absent"],
         "receiver-held-together": ["sack-absent"],
         "receiver-lost-after-partial-ack": ["sack-absent"],
         "receiver-lost-needless-copy": ["sack-absent"],
