@@ -57,7 +57,7 @@ struct Held {
 
 /// A unit whose original was called lost.
 #[derive(Clone, Copy, Debug)]
-struct GivenUp {
+struct CalledLost {
     left: u64,
     right: u64,
     segments: u32,
@@ -75,7 +75,7 @@ pub struct Fates {
     parts: Parts,
     /// Resends of acknowledged data: range and time.
     unneeded: VecDeque<(u64, u64, i64)>,
-    given_up: VecDeque<GivenUp>,
+    called_lost: VecDeque<CalledLost>,
     /// How long a DSACK has come after a unit had been sent for the last time, whose original had been called lost.
     held_ns: i64,
     pub answers: Answers,
@@ -125,7 +125,7 @@ impl Fates {
             pieces: Pieces::new(),
             parts: Parts::new(),
             unneeded: VecDeque::new(),
-            given_up: VecDeque::new(),
+            called_lost: VecDeque::new(),
             held_ns: 0,
             answers: Answers::new(),
             dsack_seen: false,

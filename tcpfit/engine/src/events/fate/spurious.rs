@@ -2,7 +2,7 @@
 
 use super::pieces::Needless;
 use super::waiting::Waiting;
-use super::{Fates, GivenUp, Held, PIECES};
+use super::{CalledLost, Fates, Held, PIECES};
 use crate::events::answers::{Moment, Stretch};
 use crate::events::lone_answers::LoneAnswer;
 use crate::flow::rtt::Floor;
@@ -86,9 +86,9 @@ impl Fates {
     /// What has come twice was called lost before that: the path holds packets back for longer than others do. From now on units
     /// wait for as long. False if no such unit is known.
     fn came_after_all(&mut self, left: u64, right: u64, now_ns: i64) -> bool {
-        let covered = |unit: &GivenUp| unit.left < right && left < unit.right;
-        let found = self.given_up.iter().position(covered);
-        let Some(unit) = found.and_then(|n| self.given_up.remove(n)) else {
+        let covered = |unit: &CalledLost| unit.left < right && left < unit.right;
+        let found = self.called_lost.iter().position(covered);
+        let Some(unit) = found.and_then(|n| self.called_lost.remove(n)) else {
             return false;
         };
         self.doubtful += u64::from(unit.segments);

@@ -3,7 +3,7 @@
 
 use super::pieces::Needless;
 use super::waiting::Waiting;
-use super::{Context, Fates, GivenUp, Original, PIECES};
+use super::{CalledLost, Context, Fates, Original, PIECES};
 use crate::events::loss_event::Loss;
 use crate::events::reordering::tells_by_acks;
 use crate::flow::scoreboard::{segments, History, Transmission, KEPT};
@@ -179,8 +179,8 @@ impl Fates {
         }
         let verdict = Verdict::of(waiting, context, self.dsack_seen);
         if verdict.lost[0] && waiting.delivered && context.sack && context.vantage == Vantage::Sender {
-            self.given_up.truncate(PIECES - 1);
-            self.given_up.push_front(GivenUp {
+            self.called_lost.truncate(PIECES - 1);
+            self.called_lost.push_front(CalledLost {
                 left: unit.left,
                 right: unit.right,
                 segments: count,

@@ -29,14 +29,16 @@ impl Arrivals {
         let Some(uncommon) = &mut self.uncommon else {
             return false;
         };
-        let missing = |left: u64| uncommon.missing.iter().find(|m| m.index.is_none() && m.left == left);
-        let hole_ns = missing(passing.left).map(|m| m.hole_ns);
-        let more = hole_ns.is_some() && missing(passing.right).map(|m| m.hole_ns) == hole_ns;
-        if let Some(hole_ns) = hole_ns.filter(|_| more) {
-            let passing = *passing;
-            uncommon.held = Some(Held { passing, hole_ns });
-        }
-        more
+        let hole_ns_at = |left: u64| {
+            let mut missing = uncommon.missing.iter().filter(|m| m.index.is_none());
+            missing.find(|m| m.left == left).map(|m| m.hole_ns)
+        };
+        let hole_ns = hole_ns_at(passing.left).filter(|&hole_ns| hole_ns_at(passing.right) == Some(hole_ns));
+        uncommon.held = hole_ns.map(|hole_ns| Held {
+            passing: *passing,
+            hole_ns,
+        });
+        uncommon.held.is_some()
     }
 
     #[inline]
