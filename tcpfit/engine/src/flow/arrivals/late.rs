@@ -212,12 +212,13 @@ impl Arrivals {
             return Some((before.reason, before.confidence));
         }
         // no sender sends it again twice in a round trip, but for a timer that ran meanwhile, and a queue has brought them no nearer
-        // to each other than it was long
+        // to each other than it was long. What an ACK has asked for only a timer sends again, that has run since before
         let soon = |last: &Transmission| {
             let queue_ns = sender.drift.longest_queue_ns(last.time_ns);
             let since_ns = passing.time_ns - last.time_ns;
             let twice = queue_ns.is_some_and(|queue_ns| since_ns + queue_ns < sender.rtt.floor().ns());
-            twice && !sender.other_timer_may_have_run(last, passing.time_ns)
+            let asked_for = matches!(last.cause, Reason::FastDupthresh | Reason::PartialAck) && !sender.sack;
+            (twice || asked_for) && !sender.other_timer_may_have_run(last, passing.time_ns)
         };
         let last = sender.board.last_of(passing.left, passing.right);
         let last = last.filter(|_| passing.tsval.is_none());
