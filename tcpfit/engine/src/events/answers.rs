@@ -55,6 +55,8 @@ pub struct Answers {
     /// Duplicate ACKs during the stretch under way, and of these, those that its first resend can have brought.
     duplicates: u64,
     late_duplicates: u64,
+    /// Resends of the stretch under way, so far.
+    resends: u64,
     /// Behind the last resend that is known to have filled a hole: the next transmission, and duplicate ACKs so far.
     filled: Option<(u64, u64)>,
     /// Duplicate ACKs that can only have answered what came late.
@@ -161,6 +163,7 @@ impl Answers {
             since: Moment::NONE,
             duplicates: 0,
             late_duplicates: 0,
+            resends: 0,
             filled: None,
             surplus: 0,
             together: 0,
@@ -270,6 +273,11 @@ impl Answers {
         self.filled = Some((order + u64::from(segments), self.duplicates));
     }
 
+    /// All that was sent again so far, a single segment, was needed: it has filled a hole, as the ACK that came last proves.
+    pub fn first_was_needed(&self) -> bool {
+        self.under_way && self.resends == 1 && self.filled.is_some()
+    }
+
     /// The stretch of resends under way.
     pub fn under_way(&self) -> Option<u32> {
         self.under_way.then_some(self.stretch)
@@ -290,13 +298,14 @@ impl Answers {
             self.undisturbed.0 += now.acks - since.acks;
             self.undisturbed.1 += now.bytes - since.bytes;
             self.missing += now.missing - since.missing;
-            (self.duplicates, self.late_duplicates) = (0, 0);
+            (self.duplicates, self.late_duplicates, self.resends) = (0, 0, 0);
             (self.numbered, self.unheard) = (true, 0);
             (self.filled, self.surplus) = (None, 0);
             self.counted = (now.acks, now.bytes);
             (self.together, self.filling, self.of_one) = (0, Filling::No, false);
             (self.by_twos, self.waited) = (!self.have_acks_of(SEGMENTS_AN_ACK, now.smss), false);
         }
+        self.resends += 1;
         self.last_resend_ns = sent.time_ns;
         self.resent_to = self.resent_to.max(sent.right);
     }

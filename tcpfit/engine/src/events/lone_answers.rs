@@ -78,6 +78,11 @@ impl LoneAnswers {
         late
     }
 
+    /// One came that can only be the path's.
+    pub fn on_copy(&mut self) {
+        self.elsewhere += 1;
+    }
+
     /// So many originals of the last stretch came late.
     pub fn on_late(&mut self, count: u64) {
         self.late += count;

@@ -186,11 +186,29 @@ impl Fates {
 
     /// A duplicate ACK came while nothing was sent again, and no data held above a hole explain it: it answers what the
     /// path copied, or an original that came after its resend.
-    pub fn on_lone_answer(&mut self, answer: &LoneAnswer, now: &Moment) {
-        let after = self.waiting.newest().any(|w| seems_needed(w));
-        let overtaken = self.waiting.newest().any(|w| was_overtaken(w));
+    pub fn on_lone_answer(&mut self, answer: Option<&LoneAnswer>, now: &Moment) {
+        let stretch = self.answers.stretch();
+        let after = self.waiting.newest().any(|w| w.stretch < stretch && seems_needed(w));
+        let overtaken = self.waiting.newest().any(|w| w.stretch < stretch && was_overtaken(w));
         if self.answers.are_late(after, overtaken, now) {
-            self.came_late(1, self.answers.stretch(), Some(answer), now.smss);
+            self.came_late(1, stretch, answer, now.smss);
+        }
+    }
+
+    /// The same of so many at once, which came in any order with others. Where there are more of them than originals can have come late, the
+    /// path makes copies.
+    pub fn on_lone_answers(&mut self, count: u32, now: &Moment) {
+        let stretch = self.answers.stretch();
+        let over = |w: &&mut Waiting| w.stretch < stretch && seems_needed(w);
+        let last = self.waiting.newest().filter(over).map(|w| w.stretch).max();
+        let originals = self.waiting.newest().filter(over).filter(|w| Some(w.stretch) == last);
+        let originals: u32 = originals.map(|w| segments(w.unit.right - w.unit.left, now.smss)).sum();
+        for _ in 0..count {
+            if count > originals {
+                self.answers.lone.on_copy();
+            } else {
+                self.on_lone_answer(None, now);
+            }
         }
     }
 

@@ -176,6 +176,9 @@ impl Sender {
                 self.end_unexplained();
             }
         }
+        if held > 0 && taken.resent && !self.sack {
+            self.answer_copies(ack);
+        }
         if taken.resent {
             (None, taken.echoed)
         } else {
@@ -197,6 +200,26 @@ impl Sender {
         let after = newest.filter(|u| u.time_ns <= heard_ns);
         let after = after.map(|u| u64::from(u.segments(self.smss))).sum();
         self.fates.answers.on_filled(by.map(|t| (t.order, count)), after);
+    }
+
+    /// Without SACK: what is left of the duplicate ACKs where the first resend of a stretch has just filled the hole came before
+    /// that could answer anything, and nothing outstanding has brought it: it has answered what the path copied, or an original of a
+    /// stretch before.
+    #[inline(never)]
+    fn answer_copies(&mut self, ack: &Ack) {
+        let least_ns = self.rtt.floor().ns();
+        let held_ns = self.duplicates.held_ns;
+        let may_be_held = self
+            .board
+            .units
+            .front()
+            .is_some_and(|u| u.time_ns + least_ns <= held_ns);
+        if may_be_held || !self.fates.answers.first_was_needed() {
+            return;
+        }
+        let (count, now) = (std::mem::take(&mut self.unexplained_acks), self.moment(ack.time_ns));
+        self.fates.on_lone_answers(count, &now);
+        self.end_unexplained();
     }
 
     /// Without SACK, in a recovery: the head that an ACK covers was never sent again.

@@ -119,7 +119,7 @@ impl Sender {
             self.duplicates.lone.pop_front();
             self.unexplained_acks = self.unexplained_acks.saturating_sub(1);
             let now = self.moment(now_ns);
-            self.fates.on_lone_answer(&answer, &now);
+            self.fates.on_lone_answer(Some(&answer), &now);
         }
         if self.resends_under_way() {
             let (acks, bytes) = (self.totals.acks, self.totals.acked_bytes);
@@ -149,7 +149,7 @@ impl Sender {
         let copies = lone.len().min(self.unexplained_acks as usize);
         for answer in lone.iter().take(copies) {
             let now = self.moment(self.last_advance_ns);
-            self.fates.on_lone_answer(answer, &now);
+            self.fates.on_lone_answer(Some(answer), &now);
         }
         self.unexplained_acks -= copies as u32;
         if self.unexplained_acks == 0 {
