@@ -9,7 +9,7 @@ use crate::flow::hosts::{Known, Least};
 use crate::flow::listing::Listing;
 use crate::flow::mirror::Mirror;
 use crate::flow::rare::{Blank, Rare};
-use crate::flow::sequence::{offset, Unwrap};
+use crate::flow::sequence::{before, offset, Unwrap};
 use crate::flow::spare::Spare;
 use crate::flow::vantage::{self, Position};
 use crate::flow::window_scale::WindowScale;
@@ -363,6 +363,7 @@ impl Connection {
         if segment.has(flags::RST) {
             self.reset = true;
             self.first_reset.get_or_insert((end, segment.frame));
+            self.on_reset(end, segment);
             return;
         }
         if segment.has(flags::ACK) && !segment.has(flags::SYN) {
@@ -377,6 +378,21 @@ impl Connection {
         self.on_data(end, segment, numbers, sink);
         if segment.has(flags::FIN) {
             self.ends[end].fin = Some(segment.seq.wrapping_add(segment.seq_len()));
+        }
+    }
+
+    /// A host that has closed the connection answers each segment that still comes with a RST, whose number that had acknowledged (RFC
+    /// 9293, 3.10.7.1): it was sent before the host's FIN came, and where only one end sends data it carried some.
+    #[cold]
+    fn on_reset(&mut self, end: usize, segment: &Segment) {
+        let closed = self.ends.iter().all(|end| end.fin_acknowledged);
+        let receiver = &self.ends[end];
+        let before_fin = receiver.fin.is_some_and(|fin| before(segment.seq, fin));
+        if !closed || segment.has(flags::ACK) || !before_fin || receiver.direction.is_some() {
+            return;
+        }
+        if let Some(flow) = &mut self.ends[1 - end].direction {
+            flow.sender.on_closed_answer(segment.time_ns, segment.frame);
         }
     }
 

@@ -213,24 +213,36 @@ impl Fates {
     }
 
     /// With SACK, but neither timestamps nor DSACKs: an ACK at `now_ns` says nothing new, and no copy known to be needless is
-    /// due to be answered. It answers an original that came after its resend, if one can have: the earliest resent that was
-    /// delivered.
+    /// due to be answered. It answers an original that came after its resend, if one can have, or what the path copied.
     pub fn on_silent_answer(&mut self, now_ns: i64, frame: u64, least_ns: i64) {
-        let by_timer = |w: &mut Waiting| matches!(w.unit.last().cause, Reason::Rto | Reason::RtoRecovery);
-        // a timer goes back over what had come: any of those copies may be the one, and so may the path's
-        if self.waiting.newest().any(by_timer) || self.answers.path_makes_copies() {
-            return;
+        if self.may_tell_of_late() && !self.one_came_late(now_ns, frame, least_ns) {
+            self.answers.on_path_copy();
         }
+    }
+
+    /// What came at `now_ns` to a receiver that had all was an original, if one can have come after its resend.
+    pub fn on_closed_answer(&mut self, now_ns: i64, frame: u64, least_ns: i64) {
+        if self.may_tell_of_late() {
+            self.one_came_late(now_ns, frame, least_ns);
+        }
+    }
+
+    /// A timer goes back over what had come: any of those copies may be the one that was answered, and so may the path's.
+    fn may_tell_of_late(&mut self) -> bool {
+        let by_timer = |w: &mut Waiting| matches!(w.unit.last().cause, Reason::Rto | Reason::RtoRecovery);
+        !self.waiting.newest().any(by_timer) && !self.answers.path_makes_copies()
+    }
+
+    /// An original came after its resend: the earliest resent that was delivered. False if none can have.
+    fn one_came_late(&mut self, now_ns: i64, frame: u64, least_ns: i64) -> bool {
         let may_be_late = |w: &&mut Waiting| {
             was_overtaken(w)
                 && w.unit.first().seen()
                 && w.answered_ns == 0
                 && now_ns - w.unit.last().time_ns >= least_ns
         };
-        match self.waiting.newest().find(may_be_late) {
-            Some(w) => w.came_late(Some((frame, now_ns))),
-            None => self.answers.on_path_copy(),
-        }
+        let found = self.waiting.newest().find(may_be_late);
+        found.map(|w| w.came_late(Some((frame, now_ns)))).is_some()
     }
 
     /// So many duplicate ACKs answered originals that came after their resends: those of the last stretch before `stretch`,

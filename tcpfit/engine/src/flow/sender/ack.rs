@@ -237,6 +237,14 @@ impl Sender {
         }
     }
 
+    /// The receiver has acknowledged all and closed, and something came that was sent before that.
+    pub fn on_closed_answer(&mut self, time_ns: i64, frame: u64) {
+        let least_ns = self.rtt.floor().ns();
+        if let Some(fates) = self.fates.changed().filter(|_| self.vantage == Vantage::Sender) {
+            fates.on_closed_answer(time_ns, frame, least_ns);
+        }
+    }
+
     /// The SYN is acknowledged, the data that came with it are not.
     pub fn on_syn_alone(&mut self, time_ns: i64) {
         (self.last_ack_ns, self.last_advance_ns) = (time_ns, time_ns);
