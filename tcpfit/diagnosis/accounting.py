@@ -16,7 +16,8 @@ rules that holds gives the cause:
 5. *bottleneck-limited*: the rate was the path's, that is, within a tenth of the flow's highest sustained one, and most
    rounds at that rate had a round trip at least a quarter above the least: a queue grows while the rate does not. But
    not where the flight follows that round trip down as well as up, as a clock's does beside a queue of others. Or the
-   same rate came again and again while the flight grew, or more was asked for in vain: the queue may be short.
+   same rate came again and again while the flight grew, or more was asked for in vain: the queue may be short. Or the
+   flight grew by a quarter and the rate did not, before most losses: a share of the path that is not always the same.
 6. *receiver-window-limited*: the advertised window had no room for another segment.
 7. Below every limit the window is what the last reaction left of it: *loss-limited*, *timeout-limited*,
    *reordering-limited* or *bottleneck-limited* until a limit is reached again, or it is not the window that holds

@@ -42,7 +42,7 @@ PUSH = 0.1
 more once in eight round trips (draft-cardwell-iccrg-bbr-congestion-control-00, 4.3.4)."""
 
 CAME = 0.5
-"""Of such an excess: if less comes back of it in the next round, it came in vain."""
+"""Of such an excess: if less comes back of it in the next round without a loss, it came in vain."""
 
 WAITED = 0.25
 """Of it: what came in vain made the round trip at least so much longer, or it did not wait in a queue."""
@@ -93,7 +93,7 @@ MANY_SENT = 16.0
 
 def queued(rounds: Rounds) -> Flags:
     """Rounds in which their flow was served so."""
-    served: Flags = _standing(rounds) | _pressed(rounds) | _outgrown(rounds)
+    served: Flags = _standing(rounds) | _pressed(rounds) | _outgrown(rounds) | _refilled(rounds)
     return served
 
 
@@ -200,30 +200,40 @@ def _pressed(rounds: Rounds) -> Flags:
     """Rounds near the rate of a flow that asked for more again and again and did not get it.
 
     A sender that paces (BBR) keeps the queue short, and only at times sends more than comes back. Where that much
-    more does not come in the next round but makes the round trip longer, and hardly a round is faster, the rate is
-    the path's, however short the queue. A window's rate and a clock's would be higher with more sent.
+    more does not come in the next round but makes the round trip longer, or overflows the queue, and hardly a round is
+    faster, the rate is the path's, however short the queue. A window's rate and a clock's would be higher with more
+    sent.
     """
     pressed = np.zeros(len(rounds), np.bool_)
     rate, told = rounds.rate, rounds.told
     calm = (rounds.lost == 0) & (rounds.resent == 0)
     # after a recovery one ACK covers what came long before
-    steady = told & calm & np.append(True, calm[:-1])[: len(rounds)] & (rounds.idle == 0) & (rounds.full == 0)
-    pair = np.flatnonzero(steady[:-1] & steady[1:] & (rounds.owner[1:] == rounds.owner[:-1]))
-    if not len(pair):
+    quiet = told & (rounds.resent == 0) & np.append(True, calm[:-1])[: len(rounds)]
+    quiet &= (rounds.idle == 0) & (rounds.full == 0)
+    steady = quiet & calm
+    # the rate that came of it shows in the next round like this, which follows the recovery where some of it was lost
+    next_ = np.minimum.accumulate(np.append(np.where(steady, np.arange(len(rounds)), len(rounds)), len(rounds))[::-1])
+    next_ = next_[::-1][1:]
+    push = np.flatnonzero(quiet & (next_ < len(rounds)))
+    push = push[rounds.owner[next_[push]] == rounds.owner[push]]
+    if not len(push):
         return pressed
-    lasted = (rounds.until - rounds.start)[pair] / 1e9
-    offered = rounds.sent[pair] * (rounds.smss * rounds.flow_full_size[rounds.owner])[pair]
-    excess = offered / rounds.acked[pair] - 1
-    gain = rate[pair + 1] / rate[pair] - 1
-    after = np.minimum(pair + 2, len(rounds) - 1)
-    later = np.where(rounds.owner[after] == rounds.owner[pair], rounds.rtt[after], np.nan)
-    longer = np.fmax(rounds.rtt[pair + 1], later)
+    lasted = (rounds.until - rounds.start)[push] / 1e9
+    offered = rounds.sent[push] * (rounds.smss * rounds.flow_full_size[rounds.owner])[push]
+    excess = offered / rounds.acked[push] - 1
+    gain = rate[next_[push]] / rate[push] - 1
+    after = np.minimum(push + 2, len(rounds) - 1)
+    later = np.where(rounds.owner[after] == rounds.owner[push], rounds.rtt[after], np.nan)
+    longer = np.fmax(rounds.rtt[push + 1], later)
     with np.errstate(invalid="ignore"):
-        waited = longer - rounds.rtt[pair] >= WAITED * excess * lasted
-    vain = pair[(excess >= PUSH) & (gain < CAME * excess) & waited]
+        waited = longer - rounds.rtt[push] >= WAITED * excess * lasted
+    vain = push[(excess >= PUSH) & (gain < CAME * excess) & waited]
     for flow in np.flatnonzero(np.bincount(rounds.owner[vain], minlength=len(rounds.flow_count)) >= PUSHES):
         rows = slice(rounds.flow_begin[flow], rounds.flow_begin[flow] + rounds.flow_count[flow])
-        level = np.median(rate[vain[rounds.owner[vain] == flow]])
+        own = vain[rounds.owner[vain] == flow]
+        # a loss makes the rate of its round less certain
+        lossless = own[calm[own] & (next_[own] == own + 1)]
+        level = np.median(rate[lossless if len(lossless) >= PUSHES else own])
         fast = told[rows] & (rate[rows] >= SUSTAINED * level)
         faster = steady[rows] & (rate[rows] * SUSTAINED > level)
         if fast.sum() >= MOSTLY * told[rows].sum() and faster.sum() <= RARELY * steady[rows].sum():
@@ -254,3 +264,41 @@ def _outgrown(rounds: Rounds) -> Flags:
         if grows and high - low >= max(SPREAD * usual, SPREAD_SEGMENTS):
             outgrown[rows] = told[rows] & (own >= (1 - SAME) * level)
     return outgrown
+
+
+def _refilled(rounds: Rounds) -> Flags:
+    """Rounds in which the flight grew by more than a quarter at the same rate, up to a loss, as between most losses.
+
+    Such a flow fills a queue again and again. Beside others that do the rate is its share of the path's, which may be
+    another one each time. What a clock sends keeps to a straight line; and beside a queue of others its flight falls
+    as well.
+    """
+    refilled = np.zeros(len(rounds), np.bool_)
+    rate, told = rounds.rate, rounds.told
+    steady = told & rounds.undisturbed & (rounds.full == 0) & ~rounds.own_clock
+    with np.errstate(invalid="ignore"):
+        grows = (rounds.flow_falls < SELDOM) & (rounds.count(steady) >= TOLD_ROUNDS)
+    for flow in np.flatnonzero(grows).tolist():
+        rows = slice(rounds.flow_begin[flow], rounds.flow_begin[flow] + rounds.flow_count[flow])
+        own, flight, lost = rate[rows], rounds.flight[rows], rounds.lost[rows] + rounds.resent[rows] > 0
+        edges = np.flatnonzero(np.diff(steady[rows], prepend=False, append=False))
+        runs = [(first, past) for first, past in edges.reshape(-1, 2).tolist() if past < len(own) and lost[past]]
+        runs = [(first, past) for first, past in runs if past - first >= PLATEAU]
+        found = np.zeros(len(own), np.bool_)
+        filled = 0
+        for first, past in runs:
+            level = _level_from(own[first:past]) + first
+            if past - level >= PLATEAU and flight[past - 1] >= (1 + QUEUE) * flight[level]:
+                filled += 1
+                found[level:past] = True
+        if filled >= max(PUSHES, MOSTLY * len(runs)) and not straight(rounds, flow):
+            refilled[rows] = found
+    return refilled
+
+
+def _level_from(rate: Floats) -> int:
+    """The first of the rates from which on all are within a tenth of the largest of them."""
+    backwards = rate[::-1]
+    low, high = np.minimum.accumulate(backwards), np.maximum.accumulate(backwards)
+    level = low >= SUSTAINED * high
+    return len(rate) - int(np.append(level, False).argmin())
