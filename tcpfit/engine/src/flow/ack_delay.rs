@@ -34,6 +34,12 @@ const SAME: i64 = 256;
 /// What was under way so much longer than the segment before it was held by a path that stood still. No timer of a sender
 /// runs out sooner, but in data centres.
 const STALL_NS: i64 = 200_000_000;
+/// What two resends took is alike if it differs by one in so many.
+const ALIKE: i64 = 8;
+/// A window that a loss halves (RFC 5681, eq. 4) leaves half of a queue's way at least.
+const HALVED: i64 = 2;
+/// A host that waits for more duplicate ACKs than three seldom waits for what come in so many times `gap_ns`, which is two segments'.
+const MANY: i64 = 4;
 /// An ACK that no segment answers for this long beyond the way was lost.
 const LOST_ACK_NS: i64 = 1_000_000_000;
 /// One ACK may seem to have been answered too soon, where the capture lacks another of the same tick, or a timer ran out.
@@ -122,19 +128,34 @@ pub struct Answer {
     pub opens: bool,
     /// The host is known to wait for more than three duplicate ACKs.
     pub waits: bool,
+    /// The path has held segments back.
+    pub overtaken: bool,
     /// Data sent for the second time, while no recovery was under way, however many duplicate ACKs the host waits for.
     pub may_open: bool,
     /// Data sent for the second time in a recovery that is under way, without SACK.
     pub goes_on: bool,
+    /// A recovery is under way.
+    pub in_recovery: bool,
     /// The sender is thought to know that these data have arrived, while no recovery is under way.
     pub acked: bool,
-    /// Without timestamps: for how long the link had been busy.
+    /// Without timestamps: for how long the link had been busy, and since when, at the latest, nothing had passed before.
     pub busy_ns: i64,
+    pub idle_since_ns: i64,
     /// And for how long none passes while it sends.
     pub gap_ns: i64,
 }
 
 impl Answer {
+    /// What the third duplicate ACK asked for, `third_ns` ago, passes now behind data that a gap precedes: on a path without a queue
+    /// it had come before that, unless it was held. Nor have duplicate ACKs since the gap asked for it, of a host that waits for more:
+    /// there was not the time, or it had many before the gap.
+    fn was_asked_before_gap(&self, third_ns: i64, least_ns: i64) -> bool {
+        let before_ns = self.time_ns - self.idle_since_ns;
+        let gap = self.idle_since_ns > 0 && before_ns > least_ns + WAY_MARGIN_NS;
+        let many = !self.waits && self.gap_ns > 0 && third_ns - before_ns >= MANY * self.gap_ns;
+        gap && !self.overtaken && (self.busy_ns < least_ns || many)
+    }
+
     /// No data had passed for half of the least round trip, `least_ns`, and for longer than while a slow link sends.
     fn ends_silence(&self, least_ns: i64) -> bool {
         self.silence_ns >= (least_ns / 2).max(self.gap_ns)
@@ -217,6 +238,10 @@ pub struct AckDelay {
     /// that. What was held comes within a round trip or two; then the path is a longer one.
     held_ns: i64,
     stalled_until_ns: i64,
+    /// What the last resend took that came later than the flow's own queue allows; 0 without one.
+    took_ns: i64,
+    /// A queue that other flows fill was told last.
+    of_others: bool,
     /// A resend that went on with a recovery has answered the partial ACK (RFC 6582, 3.2): the third duplicate came too late.
     goes_by_partial: bool,
     /// ACKs in a row that were answered within `HOST_S`, or, less than 0, that were not.
@@ -256,6 +281,8 @@ impl AckDelay {
         longer_ns: 0,
         held_ns: 0,
         stalled_until_ns: 0,
+        took_ns: 0,
+        of_others: false,
         goes_by_partial: false,
         prompt: 0,
         place_given: false,
@@ -268,6 +295,16 @@ impl AckDelay {
             self.path_ns = self.way_ns;
             self.least_ns = (way_s * 0.98e9) as i64;
         }
+    }
+
+    /// A queue as long as that is another flow's, if what was asked for took as long before. A host that waits for more duplicate ACKs
+    /// does so for as many, but they seldom take as long.
+    fn took_as_long(&mut self, answer: &Answer, took_ns: i64) -> bool {
+        if answer.waits || answer.overtaken {
+            return false;
+        }
+        let before_ns = std::mem::replace(&mut self.took_ns, took_ns);
+        (took_ns - before_ns).abs() <= took_ns / ALIKE
     }
 
     /// The sender has answered the last ACKs as soon as a host at the capture point does, unless that is known to be elsewhere.
@@ -387,16 +424,26 @@ impl AckDelay {
             self.way_ns
         };
         let longest_ns = (usual_ns as f64 * GROWTH) as i64 + WAY_MARGIN_NS;
-        let possible = |&took_ns: &i64| took_ns >= self.least_ns && took_ns < longest_ns;
+        // what comes together behind a queue of others may seem to have been asked for by what came just before
+        let shortest_ns = if answer.in_recovery && self.of_others {
+            self.least_ns.max(self.way_ns / HALVED - WAY_MARGIN_NS)
+        } else {
+            self.least_ns
+        };
+        let possible = |&took_ns: &i64| took_ns >= shortest_ns && took_ns < longest_ns;
         // no timer is shorter than a round trip (RFC 6298, 2.3), and a queue takes no more of the silence before it than
         // what the round trip has grown by: without the silence duplicate ACKs have asked for the resend
         // nor is a queue longer than the link has been busy: a host may wait for more than three duplicate ACKs
         let most_ns = (LONGEST_WAY_S * 1e9) as i64;
         let most_ns = most_ns.min(answer.busy_ns.saturating_add(self.least_ns + WAY_MARGIN_NS));
-        let asked_ns = third_ns.filter(|&took_ns| took_ns >= self.least_ns && took_ns < most_ns);
+        // unless it is another flow's
+        let least_ns = self.least_ns;
+        let shown = |took_ns: i64| took_ns < most_ns || answer.was_asked_before_gap(took_ns, least_ns);
         // and no sender sends again what it knows to have arrived: the way was longer than thought
-        let asked = answer.opens || answer.acked && answer.newest;
-        if let Some(took_ns) = asked_ns.filter(|_| asked && !answer.ends_silence(self.least_ns)) {
+        let asked = (answer.opens || answer.acked && answer.newest) && !answer.ends_silence(least_ns);
+        let asked_ns = third_ns.filter(|&took_ns| asked && took_ns >= least_ns);
+        if let Some(took_ns) = asked_ns.filter(|&took_ns| shown(took_ns) || self.took_as_long(answer, took_ns)) {
+            self.of_others = took_ns >= most_ns;
             // without identifications it may still be an original that was held for longer than a round trip: other ACKs are not taken
             // to come as late
             if !answer.unnumbered {

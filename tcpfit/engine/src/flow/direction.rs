@@ -466,10 +466,17 @@ impl Flow {
             asked: false,
             opens: self.sender.opens_episode(left, segment.time_ns),
             waits: self.sender.waits_for_more(),
+            overtaken: self
+                .sender
+                .reordering
+                .get()
+                .is_some_and(|reordering| reordering.segments > 0),
             may_open: self.sender.may_open_episode(left),
             goes_on: self.sender.goes_on_by(left),
+            in_recovery: self.sender.phase == Phase::Recovery,
             acked: self.sender.is_thought_to_know(left),
             busy_ns: i64::MAX,
+            idle_since_ns: 0,
             gap_ns: 0,
         };
         let full = segment.payload >= self.sender.smss;
@@ -491,6 +498,7 @@ impl Flow {
             let segments = segments(segment.payload.into(), self.sender.smss);
             answer.busy_ns = self.sender.drift.on_data(segment.time_ns, segments, way_ns, path_ns);
             answer.gap_ns = self.sender.drift.gap_ns();
+            answer.idle_since_ns = self.sender.drift.idle_since_ns();
             self.learn_from_resend(&answer);
         }
         while let Some(ack) = self.acks.next(&answer) {

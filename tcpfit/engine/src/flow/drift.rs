@@ -15,6 +15,8 @@
 //!
 //! Rounds are held until then, as far as there is room for them.
 //!
+//! A queue that others fill is taken for the flow's own: what overflows it has all of them lose.
+//!
 //! Not seen: what other flows' queues do between two losses of this one.
 
 use crate::flow::rare::Blank;
@@ -305,6 +307,11 @@ impl Drift {
     /// For how long data had come when a packet did, never a round trip apart: a path that holds all it gets had not stood still.
     pub fn unbroken_ns(&self, time_ns: i64) -> i64 {
         time_ns.saturating_sub(self.stood_until_ns)
+    }
+
+    /// When the last packet passed before the link was idle; 0 if none had.
+    pub fn idle_since_ns(&self) -> i64 {
+        self.busy_before_ns.1
     }
 
     /// How long the queue was at most that a packet had come through which passed then, if that was not long ago: as long as the

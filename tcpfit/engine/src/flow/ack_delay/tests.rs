@@ -35,7 +35,10 @@ fn resend(time_ns: i64, silence_ns: i64) -> Answer {
         waits: false,
         may_open: false,
         goes_on: false,
+        in_recovery: false,
+        overtaken: false,
         busy_ns: i64::MAX,
+        idle_since_ns: 0,
         gap_ns: 0,
     }
 }
@@ -125,6 +128,71 @@ fn two_resends_that_come_sooner_than_the_handshake_allows_show_the_way() {
     assert_eq!(60, way_after(&[50 * MS, 50 * MS], |answer| answer.may_open = false, 4));
     assert_eq!(60, way_after(&[50 * MS, 50 * MS], |_| (), 151 * MS));
     assert_eq!(50, way_after(&[50 * MS, 50 * MS], |_| (), 149 * MS));
+}
+
+/// The way after resends that came so long after the third duplicate ACK each, where the handshake took 10 ms, a segment takes 1 ms
+/// and the link was idle from 10 ms after the first of these ACKs.
+fn way_behind_others(took_ns: &[i64], change: impl Fn(&mut Answer)) -> i64 {
+    let mut acks = AckDelay::NONE;
+    acks.set_way(WAY_NS as f64 / 1e9);
+    for (n, took_ns) in took_ns.iter().enumerate() {
+        let (at, start_ns) = (100 + n as u64, SECOND_NS * (1 + n as i64));
+        (0..4).for_each(|copy| assert!(acks.push(ack(start_ns + copy, at), None).is_none()));
+        let mut answer = Answer {
+            left: at,
+            opens: true,
+            gap_ns: 2 * MS,
+            idle_since_ns: start_ns + 10 * MS,
+            busy_ns: 20 * MS,
+            ..resend(start_ns + 3 + took_ns, MS)
+        };
+        change(&mut answer);
+        acks.on_resend(&answer);
+    }
+    acks.way_ns / MS
+}
+
+#[test]
+fn behind_the_queue_of_others_a_resend_shows_the_way_where_it_was_asked_for_before_a_gap() {
+    let shown = |change: fn(&mut Answer)| way_behind_others(&[60 * MS], change);
+    // ten segments above the hole came before the gap: a host that waits for more would have sent it again for these
+    assert_eq!(60, shown(|_| ()));
+    assert_eq!(10, shown(|answer| answer.idle_since_ns -= 3 * MS));
+    // or nothing that came after it can have asked for it
+    assert_eq!(
+        60,
+        shown(|answer| (answer.idle_since_ns, answer.busy_ns) = (SECOND_NS + 3 * MS, 9 * MS))
+    );
+    // the path may have held it, the host waits for more, it ends the gap, or there was none
+    assert_eq!(10, shown(|answer| answer.overtaken = true));
+    assert_eq!(10, shown(|answer| answer.waits = true));
+    assert_eq!(10, shown(|answer| answer.silence_ns = 50 * MS));
+    assert_eq!(10, shown(|answer| answer.idle_since_ns = 0));
+}
+
+#[test]
+fn behind_the_queue_of_others_a_second_resend_shows_the_way_that_took_as_long() {
+    let shown = |took_ns: &[i64]| way_behind_others(took_ns, |answer| answer.idle_since_ns = 0);
+    assert_eq!((10, 10), (shown(&[60 * MS]), shown(&[60 * MS, 80 * MS])));
+    assert_eq!(66, shown(&[60 * MS, 66 * MS]));
+    let waits = |answer: &mut Answer| (answer.idle_since_ns, answer.waits) = (0, true);
+    assert_eq!(10, way_behind_others(&[60 * MS, 60 * MS], waits));
+}
+
+#[test]
+fn behind_the_queue_of_others_no_way_of_a_recovery_is_much_shorter_than_half_of_that_before() {
+    let way_ns = |took_ns: i64, of_others: bool| {
+        let mut acks = AckDelay::NONE;
+        (acks.way_ns, acks.least_ns, acks.of_others) = (100 * MS, 10 * MS, of_others);
+        assert!(acks.push(ack(0, 100), None).is_none());
+        acks.on_resend(&Answer {
+            in_recovery: true,
+            ..resend(took_ns, 0)
+        });
+        acks.way_ns / MS
+    };
+    assert_eq!((100, 40), (way_ns(40 * MS, true), way_ns(40 * MS, false)));
+    assert_eq!(46, way_ns(46 * MS, true));
 }
 
 /// With SACK a host may send again at the first (RFC 8985, 6.2), and what was held before the edge came may have asked.
