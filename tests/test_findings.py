@@ -251,6 +251,8 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "probe-acknowledged": ["slow-receiver"],
         "receiver-go-back-together": ["sack-absent"],
         "receiver-held-together": ["sack-absent"],
+        "receiver-partial-ack-behind-duplicates": ["sack-absent"],
+        "receiver-partial-ack-behind-others": ["sack-absent"],
         "receiver-lost-after-partial-ack": ["sack-absent"],
         "receiver-lost-needless-copy": ["sack-absent"],
         "receiver-lost-partial-ack-resend": ["sack-absent"],

@@ -4,7 +4,7 @@ use super::timer::{SHORTEST_TIMER_S, TIMER_SHARE};
 use super::{Question, DUPTHRESH};
 use crate::flow::scoreboard::Transmission;
 use crate::flow::sender::{Sender, LOOKED_AT};
-use crate::rows::{Phase, Reason, Vantage};
+use crate::rows::{Kind, Phase, Reason, Vantage};
 
 /// Smoothed round trips that a timer runs at least.
 const TIMER_ROUND_TRIPS: f64 = 1.02;
@@ -126,6 +126,13 @@ impl Sender {
         let episodes = &self.episodes;
         let undone = episodes.undone_ns > 0 && episodes.undone_ns == self.last_advance_ns;
         undone && !self.sack && self.duplicate_acks == 0 && self.una < episodes.recover
+    }
+
+    /// Where it is not known to a part of a round trip when a partial ACK came, the recovery under way has had more resends than that
+    /// which began it: the host stays in it (RFC 6582, 3.2).
+    fn has_gone_on_afar(&self) -> bool {
+        let row = || self.episodes.get()?.opened.as_ref();
+        self.is_far() && row().is_some_and(|row| row.kind == Kind::Recovery && row.segments > 1)
     }
 
     /// Away from the sender nothing but resends tells how long ACKs are under way.
@@ -287,13 +294,19 @@ impl Sender {
         if self.episodes.continued_ns == q.time_ns {
             return Reason::PartialAck;
         }
-        if q.since_ack_s >= RECOVERY_SILENCE_S.max(self.rtt.srtt_s / 2.0) {
+        // away from the sender a queue may have taken as long since the ACK, but no timer runs out sooner
+        let least_s = if self.is_far() {
+            SHORTEST_TIMER_S
+        } else {
+            RECOVERY_SILENCE_S
+        };
+        if q.since_ack_s >= least_s.max(self.rtt.srtt_s / 2.0) {
             return Reason::Rto;
         }
         // duplicate ACKs that came behind the partial one have not reached the sender where the capture is a little away from it
         let heard_s = q.since_ack_s.max(0.0).max(self.near_s);
         let answered = q.since_advance_s <= heard_s + 1e-9;
-        if self.duplicate_acks >= DUPTHRESH && !answered {
+        if self.duplicate_acks >= DUPTHRESH && !answered && !self.has_gone_on_afar() {
             // Reno leaves recovery at a partial ACK and needs three duplicate ACKs again
             return if timer { Reason::Rto } else { Reason::FastDupthresh };
         }
