@@ -38,7 +38,8 @@ const STALL_NS: i64 = 200_000_000;
 const ALIKE: i64 = 8;
 /// A window that a loss halves (RFC 5681, eq. 4) leaves half of a queue's way at least.
 const HALVED: i64 = 2;
-/// A host that waits for more duplicate ACKs than three seldom waits for what come in so many times `gap_ns`, which is two segments'.
+/// A host that waits for more duplicate ACKs than three seldom waits for what come in so many times `gap_ns`, which is two
+/// segments'.
 const MANY: i64 = 4;
 /// An ACK that no segment answers for this long beyond the way was lost.
 const LOST_ACK_NS: i64 = 1_000_000_000;
@@ -146,9 +147,9 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// What the third duplicate ACK asked for, `third_ns` ago, passes now behind data that a gap precedes: on a path without a queue
-    /// it had come before that, unless it was held. Nor have duplicate ACKs since the gap asked for it, of a host that waits for more:
-    /// there was not the time, or it had many before the gap.
+    /// What the third duplicate ACK asked for, `third_ns` ago, passes now behind data that a gap precedes: on a path without a
+    /// queue it had come before that, unless it was held. Nor have duplicate ACKs since the gap asked for it, of a host that
+    /// waits for more: there was not the time, or it had many before the gap.
     fn was_asked_before_gap(&self, third_ns: i64, least_ns: i64) -> bool {
         let before_ns = self.time_ns - self.idle_since_ns;
         let gap = self.idle_since_ns > 0 && before_ns > least_ns + WAY_MARGIN_NS;
@@ -297,8 +298,8 @@ impl AckDelay {
         }
     }
 
-    /// A queue as long as that is another flow's, if what was asked for took as long before. A host that waits for more duplicate ACKs
-    /// does so for as many, but they seldom take as long.
+    /// A queue as long as that is another flow's, if what was asked for took as long before. A host that waits for more
+    /// duplicate ACKs does so for as many, but they seldom take as long.
     fn took_as_long(&mut self, answer: &Answer, took_ns: i64) -> bool {
         if answer.waits || answer.overtaken {
             return false;

@@ -381,8 +381,9 @@ impl Connection {
         }
     }
 
-    /// A host that has closed the connection answers each segment that still comes with a RST, whose number that had acknowledged (RFC
-    /// 9293, 3.10.7.1): it was sent before the host's FIN came, and where only one end sends data it carried some.
+    /// A host that has closed the connection answers each segment that still comes with a RST, whose number that had
+    /// acknowledged (RFC 9293, 3.10.7.1): it was sent before the host's FIN came, and where only one end sends data it carried
+    /// some.
     #[cold]
     fn on_reset(&mut self, end: usize, segment: &Segment) {
         let closed = self.ends.iter().all(|end| end.fin_acknowledged);

@@ -128,8 +128,8 @@ impl Sender {
         undone && !self.sack && self.duplicate_acks == 0 && self.una < episodes.recover
     }
 
-    /// Where it is not known to a part of a round trip when a partial ACK came, the recovery under way has had more resends than that
-    /// which began it: the host stays in it (RFC 6582, 3.2).
+    /// Where it is not known to a part of a round trip when a partial ACK came, the recovery under way has had more resends
+    /// than that which began it: the host stays in it (RFC 6582, 3.2).
     fn has_gone_on_afar(&self) -> bool {
         let row = || self.episodes.get()?.opened.as_ref();
         self.is_far() && row().is_some_and(|row| row.kind == Kind::Recovery && row.segments > 1)

@@ -185,7 +185,7 @@ impl Fates {
     }
 
     /// A duplicate ACK came while nothing was sent again, and no data held above a hole explain it: it answers what the
-    /// path copied, or an original that came after its resend.
+    /// path copied, or an original that came after its resend. `None`: it is one of several.
     pub fn on_lone_answer(&mut self, answer: Option<&LoneAnswer>, now: &Moment) {
         let stretch = self.answers.stretch();
         let after = self.waiting.newest().any(|w| w.stretch < stretch && seems_needed(w));
@@ -195,8 +195,8 @@ impl Fates {
         }
     }
 
-    /// The same of so many at once, which came in any order with others. Where there are more of them than originals can have come late, the
-    /// path makes copies.
+    /// The same of so many, which came in any order with others. Where there are more of them than originals can have come late,
+    /// the path makes copies.
     pub fn on_lone_answers(&mut self, count: u32, now: &Moment) {
         let stretch = self.answers.stretch();
         let over = |w: &&mut Waiting| w.stretch < stretch && seems_needed(w);

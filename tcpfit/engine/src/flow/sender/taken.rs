@@ -202,9 +202,9 @@ impl Sender {
         self.fates.answers.on_filled(by.map(|t| (t.order, count)), after);
     }
 
-    /// Without SACK: what is left of the duplicate ACKs where the first resend of a stretch has just filled the hole came before
-    /// that could answer anything, and nothing outstanding has brought it: it has answered what the path copied, or an original of a
-    /// stretch before.
+    /// Without SACK: what is left of the duplicate ACKs where the first resend of a stretch has just filled the hole came
+    /// before that could answer anything, and nothing outstanding has brought it: it has answered what the path copied, or an
+    /// original of a stretch before.
     #[inline(never)]
     fn answer_copies(&mut self, ack: &Ack) {
         let least_ns = self.rtt.floor().ns();
