@@ -212,8 +212,8 @@ def _pressed(rounds: Rounds) -> Flags:
     quiet &= (rounds.idle == 0) & (rounds.full == 0)
     steady = quiet & calm
     # the rate that came of it shows in the next round like this, which follows the recovery where some of it was lost
-    next_ = np.minimum.accumulate(np.append(np.where(steady, np.arange(len(rounds)), len(rounds)), len(rounds))[::-1])
-    next_ = next_[::-1][1:]
+    followers = np.append(np.flatnonzero(steady), len(rounds))
+    next_ = followers[np.searchsorted(followers, np.arange(len(rounds)), "right")]
     push = np.flatnonzero(quiet & (next_ < len(rounds)))
     push = push[rounds.owner[next_[push]] == rounds.owner[push]]
     if not len(push):

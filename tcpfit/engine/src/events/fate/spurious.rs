@@ -200,16 +200,26 @@ impl Fates {
     pub fn on_lone_answers(&mut self, count: u32, now: &Moment) {
         let stretch = self.answers.stretch();
         let over = |w: &&mut Waiting| w.stretch < stretch && seems_needed(w);
-        let last = self.waiting.newest().filter(over).map(|w| w.stretch).max();
-        let originals = self.waiting.newest().filter(over).filter(|w| Some(w.stretch) == last);
-        let originals: u32 = originals.map(|w| segments(w.unit.right - w.unit.left, now.smss)).sum();
+        let originals = self
+            .of_last_stretch(over)
+            .map(|w| segments(w.unit.right - w.unit.left, now.smss));
+        let copied = count > originals.sum();
         for _ in 0..count {
-            if count > originals {
+            if copied {
                 self.answers.lone.on_copy();
             } else {
                 self.on_lone_answer(None, now);
             }
         }
+    }
+
+    /// Of these units those of the last stretch that has any.
+    fn of_last_stretch(&mut self, which: impl Fn(&&mut Waiting) -> bool) -> impl Iterator<Item = &mut Waiting> {
+        let last = self.waiting.newest().filter(&which).map(|w| w.stretch).max();
+        self.waiting
+            .newest()
+            .filter(which)
+            .filter(move |w| Some(w.stretch) == last)
     }
 
     /// With SACK, but neither timestamps nor DSACKs: an ACK at `now_ns` says nothing new, and no copy known to be needless is
@@ -250,9 +260,8 @@ impl Fates {
     fn came_late(&mut self, answers: i64, stretch: u32, answer: Option<&LoneAnswer>, smss: u32) {
         let any = self.answers.lone.come_after_stretches();
         let over = |w: &&mut Waiting| w.stretch < stretch && (was_overtaken(w) || any && seems_needed(w));
-        let last = self.waiting.newest().filter(over).map(|w| w.stretch).max();
         let mut late = 0;
-        for w in self.waiting.newest().filter(over).filter(|w| Some(w.stretch) == last) {
+        for w in self.of_last_stretch(over) {
             if late >= answers {
                 break;
             }
