@@ -5,7 +5,7 @@
 //! TSval (RFC 7323, 4.3) was sent after the ACK came. Without, the way is taken from the handshake and from resends,
 //! which answer the ACK that names them: the third duplicate (RFC 5681, 3.2) or a partial one (RFC 6582, 3.2). One that could
 //! be the timer's, which waits at least a round trip (RFC 6298, 2.3), shows no way; what comes without a silence is none.
-//! A handshake may take longer than the path: `slow_handshake` has what shows it.
+//! A handshake may take longer than the path: `slow_handshake` has what shows it; `own_data` what a receiver's data tell.
 //!
 //! What a queue adds between two resends that tell the way, `drift` says afterwards.
 
@@ -17,7 +17,11 @@ use crate::flow::stamp_clock::StampClock;
 use crate::flow::vantage::HOST_S;
 use std::collections::VecDeque;
 
+mod own_data;
 mod slow_handshake;
+
+pub use own_data::OwnData;
+use own_data::Shortest;
 
 /// No path is longer.
 const LONGEST_WAY_S: f64 = 60.0;
@@ -50,6 +54,8 @@ const PROMPT: i8 = 2;
 struct UnderWay {
     ack: Ack,
     tsval: Option<u32>,
+    /// Its own sequence number.
+    number: u32,
 }
 
 /// The segment that told the way of an ACK, as it passed.
@@ -144,6 +150,8 @@ pub struct Answer {
     pub idle_since_ns: i64,
     /// And for how long none passes while it sends.
     pub gap_ns: i64,
+    /// What it acknowledges of the data that pass the other way.
+    pub own_data: Option<OwnData>,
 }
 
 impl Answer {
@@ -245,6 +253,11 @@ pub struct AckDelay {
     of_others: bool,
     /// A resend that went on with a recovery has answered the partial ACK (RFC 6582, 3.2): the third duplicate came too late.
     goes_by_partial: bool,
+    /// Without timestamps: what the data that pass now acknowledge of the other direction's, up to where these were acknowledged so
+    /// far, and what that has told.
+    pub own_data: Option<OwnData>,
+    pub own_data_to: u64,
+    own: Shortest,
     /// ACKs in a row that were answered within `HOST_S`, or, less than 0, that were not.
     prompt: i8,
     /// The user said where the capture was taken.
@@ -285,6 +298,9 @@ impl AckDelay {
         took_ns: 0,
         of_others: false,
         goes_by_partial: false,
+        own_data: None,
+        own_data_to: 0,
+        own: Shortest::NONE,
         prompt: 0,
         place_given: false,
     };
@@ -338,8 +354,8 @@ impl AckDelay {
         self.edge.at
     }
 
-    /// Lets an ACK go its way; gives the oldest where more are under way than is followed.
-    pub fn push(&mut self, ack: Ack, tsval: Option<u32>) -> Option<Ack> {
+    /// Lets an ACK go its way; gives the oldest where more are under way than is followed. `number`: its own.
+    pub fn push(&mut self, ack: Ack, tsval: Option<u32>, number: u32) -> Option<Ack> {
         if ack.ack > self.edge.at {
             if self.edge.third_ns.is_some() {
                 if self.earlier.len() >= EARLIER {
@@ -364,7 +380,7 @@ impl AckDelay {
                 self.edge.asked_ns = Some(ack.time_ns);
             }
         }
-        self.queue.push_back(UnderWay { ack, tsval });
+        self.queue.push_back(UnderWay { ack, tsval, number });
         if self.queue.len() <= UNDER_WAY {
             return None;
         }
@@ -541,12 +557,14 @@ impl AckDelay {
         let echoed = first
             || !answer.asked
                 && (answer.resend() || went_ns >= self.least_ns && !self.is_behind_due(answer, &front.ack));
+        let own = Self::came_with_own_data(front.number, due_ns, answer);
         let arrived = match (front.tsval, answer.tsecr) {
             // an older echo: the ACK was still under way, or lost itself if that lasts; what is sent again, and it acknowledges,
             // shows that it had not come
             (Some(tsval), Some(echo)) => {
                 before(tsval, echo) || tsval == echo && !beyond && echoed || overdue && !beyond
             }
+            _ if own.is_some() => own == Some(true) && !beyond,
             // what a silence ended and it acknowledges was not sent again for it: the ACK was lost
             _ if beyond && answer.silence_ns > self.way_ns => overdue,
             _ => answer.time_ns >= due_ns + if beyond { WAY_MARGIN_NS } else { 0 },
@@ -595,7 +613,12 @@ impl AckDelay {
     pub fn next_possible(&mut self, answer: &Answer) -> Option<Ack> {
         let front = self.queue.front()?;
         let took_ns = answer.time_ns - front.ack.time_ns;
-        if took_ns < self.least_ns {
+        let least_ns = if answer.newest {
+            self.least_ns
+        } else {
+            self.least_of_own_data_ns()
+        };
+        if took_ns < least_ns {
             return None;
         }
         self.way_ns = self.way_ns.min(took_ns);
@@ -606,7 +629,7 @@ impl AckDelay {
 
     /// The first of those under way has come.
     fn pop(&mut self) -> Option<Ack> {
-        let UnderWay { ack, tsval } = self.queue.pop_front()?;
+        let UnderWay { ack, tsval, .. } = self.queue.pop_front()?;
         self.came = tsval;
         self.room_to = self.room_to.max(ack.room_to());
         Some(ack)

@@ -1,6 +1,6 @@
 //! A TCP connection: handshake, both directions' sequence spaces, and the flow of each direction that carries data.
 
-use crate::flow::ack_delay::AckDelay;
+use crate::flow::ack_delay::{AckDelay, OwnData};
 use crate::flow::ack_trail::AckTrail;
 use crate::flow::arrivals::{Arrivals, Passing};
 use crate::flow::attempts::Attempts;
@@ -518,6 +518,11 @@ impl Connection {
             (second, first)
         };
         if let (Some(unwrap), Some(flow)) = (&end.unwrap, &mut end.direction) {
+            if segment.payload > 0 && segment.options.timestamps.is_none() {
+                if let Some(peer) = &mut other.direction {
+                    on_own_data(unwrap.near(segment.ack), flow, peer, segment);
+                }
+            }
             if flow.sender.has_repeated_the_last() && end.fin.is_none() {
                 flow.sender.fates.acks_lost = other.skipped_before(segment).unwrap_or(0);
             }
@@ -591,6 +596,23 @@ impl Connection {
             }
         }
     }
+}
+
+/// Data of `peer` pass that acknowledge the `own` ones up to `at`: without timestamps these tell how long ACKs are under way to
+/// the sender of the former.
+#[inline(never)]
+fn on_own_data(at: u64, own: &Flow, peer: &mut Flow, segment: &Segment) {
+    if peer.sender.vantage == Vantage::Sender || !own.sender.is_undisturbed() {
+        return;
+    }
+    let first = at > peer.acks.own_data_to.max(own.sender.una);
+    peer.acks.own_data_to = peer.acks.own_data_to.max(at);
+    let passed_ns = |byte: u64| Some(segment.time_ns - own.sender.sent_ns(byte)?);
+    peer.acks.own_data = Some(OwnData {
+        to: segment.ack,
+        took_ns: at.checked_sub(1).filter(|_| first).and_then(passed_ns),
+        beyond_ns: passed_ns(at).filter(|_| first),
+    });
 }
 
 /// A packet of the SYN's sender, which is `from`, that its connection cannot have sent.

@@ -409,7 +409,8 @@ impl Flow {
             self.sender.marks.on_ack(&ack.echo(progress), state, sink);
             self.newest_ack = self.newest_ack.max(ack.ack);
         }
-        let oldest = self.acks.push(ack, segment.options.timestamps.map(|(tsval, _)| tsval));
+        let tsval = segment.options.timestamps.map(|(tsval, _)| tsval);
+        let oldest = self.acks.push(ack, tsval, segment.seq);
         if let Some(oldest) = oldest {
             self.sender.on_late_ack(&oldest, sink);
         }
@@ -478,6 +479,7 @@ impl Flow {
             busy_ns: i64::MAX,
             idle_since_ns: 0,
             gap_ns: 0,
+            own_data: self.acks.own_data.take(),
         };
         let full = segment.payload >= self.sender.smss;
         let newest = answer.data && answer.right > answer.nxt;
@@ -500,6 +502,9 @@ impl Flow {
             answer.gap_ns = self.sender.drift.gap_ns();
             answer.idle_since_ns = self.sender.drift.idle_since_ns();
             self.learn_from_resend(&answer);
+            if answer.own_data.is_some() {
+                self.learn_from_own_data(&answer);
+            }
         }
         while let Some(ack) = self.acks.next(&answer) {
             self.sender.on_late_ack(&ack, sink);
@@ -525,7 +530,8 @@ impl Flow {
         if answer.tsecr.is_some() || !answer.data {
             return;
         }
-        if answer.is_sure_resend() {
+        let told = answer.unnumbered && answer.resend() && self.acks.is_told_by_own_data();
+        if answer.is_sure_resend() || told {
             self.deliver_asking_acks(&answer, segment, sink);
         } else if left >= self.sender.nxt {
             while let Some(ack) = self.acks.next_with_room(&answer) {
@@ -571,6 +577,14 @@ impl Flow {
             let unasked = shown.by == By::Loss && self.sender.fills_window(answer.nxt - answer.left);
             let unsent = if unasked { DUPTHRESH - 1 } else { 0 };
             self.sender.on_way_told(answer.time_ns, shown.way_ns, unsent, shown.by);
+        }
+    }
+
+    /// Without timestamps: what data tell of the way that acknowledge those of the other direction.
+    #[inline(never)]
+    fn learn_from_own_data(&mut self, answer: &Answer) {
+        if let Some(way_ns) = self.acks.on_own_data(answer) {
+            self.sender.on_way_told(answer.time_ns, way_ns, 0, By::OwnData);
         }
     }
 

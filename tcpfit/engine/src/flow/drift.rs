@@ -1,4 +1,5 @@
-//! How long ACKs were under way between two resends that tell it, away from the sender and without timestamps.
+//! How long ACKs were under way between two resends, or data of the receiver's, that tell it, away from the sender and without
+//! timestamps.
 //!
 //! ```text
 //!  way  | told                    told         a queue is as long as the window is wider than the path:
@@ -87,6 +88,8 @@ pub enum By {
     Loss,
     /// Another, after it.
     Recovery,
+    /// No resend: what the host at the capture point sends itself.
+    OwnData,
 }
 
 /// A sample, or neighbours.
@@ -101,12 +104,20 @@ struct Point {
     weight: u32,
 }
 
+/// What tells the way now, and whether it is that of the receiver's window.
+#[derive(Clone, Copy, Debug)]
+struct Telling {
+    way_s: f64,
+    limited: bool,
+    by: By,
+}
+
 /// What was told last.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     way_s: f64,
-    /// What was told last before the sender felt a loss.
-    loss_s: f64,
+    /// What was told last before the sender felt a loss, if any was.
+    loss_s: Option<f64>,
     by: By,
     /// The link had a queue then.
     queued: bool,
@@ -371,10 +382,12 @@ impl Drift {
     /// A resend tells the way: `way_s`. Behind a queue what was sent before it came so many segments later, `unsent`, that were not
     /// sent for the duplicate ACKs that asked for it.
     pub fn on_told(&mut self, time_ns: i64, way_s: f64, unsent: u32, by: By, seen: Seen) {
-        let queued = self.close(time_ns, Some((way_s, unsent)), seen);
-        let loss_s = match (by, self.told) {
-            (By::Recovery, Some(told)) if !self.expired => told.loss_s,
-            _ => way_s,
+        let queued = self.close(time_ns, Some((way_s, unsent, by)), seen);
+        let before_s = self.told.filter(|_| !self.expired).and_then(|told| told.loss_s);
+        let loss_s = match by {
+            By::Loss => Some(way_s),
+            By::Recovery => before_s.or(Some(way_s)),
+            By::OwnData => before_s,
         };
         self.told = Some(Told {
             way_s,
@@ -413,14 +426,18 @@ impl Drift {
     }
 
     /// Corrects what was seen since the way was told last. Whether the link had a queue at the end.
-    fn close(&mut self, time_ns: i64, told: Option<(f64, u32)>, seen: Seen) -> bool {
+    fn close(&mut self, time_ns: i64, told: Option<(f64, u32, By)>, seen: Seen) -> bool {
         let points = std::mem::take(&mut self.points);
         let (link, stretch) = self.look(&points, seen.window);
-        let told = told.map(|(way_s, unsent)| {
+        let told = told.map(|(way_s, unsent, by)| {
             let more_s = f64::from(unsent) / self.rate;
             let queued = link.queued && way_s - stretch.least_s >= more_s;
             let limited = unsent > 0 && queued;
-            (way_s + if limited { more_s } else { 0.0 }, limited)
+            Telling {
+                way_s: way_s + if limited { more_s } else { 0.0 },
+                limited,
+                by,
+            }
         });
         let ways = self.ways(&points, &link, told, stretch);
         let old = (self.corrected.len() + points.len()).saturating_sub(KEPT);
@@ -528,8 +545,8 @@ impl Drift {
         Link { full, queued }
     }
 
-    /// The way at each point, if it can be told. What was told, and whether it was that of the receiver's window.
-    fn ways(&self, points: &[Point], link: &Link, told: Option<(f64, bool)>, stretch: Stretch) -> Option<Vec<f64>> {
+    /// The way at each point, if it can be told.
+    fn ways(&self, points: &[Point], link: &Link, told: Option<Telling>, stretch: Stretch) -> Option<Vec<f64>> {
         let (first, last) = (points.first()?, points.last()?);
         if self.way_ns == 0 || self.rate == 0.0 {
             return None;
@@ -556,11 +573,14 @@ impl Drift {
             filled.rate = mean;
         }
         let (end_s, limited) = match told {
-            Some((told_s, limited)) if limited || self.told.is_some() => (told_s, limited),
-            Some((told_s, _)) => (filled.slow_start_s(start_s, told_s), false),
+            // in slow start the last that was answered is not the one that tells
+            Some(told) if !told.limited && told.by != By::OwnData && !self.has_felt_loss() => {
+                (filled.slow_start_s(start_s, told.way_s), false)
+            }
+            Some(told) => (told.way_s, told.limited),
             None => self.untold_s(start_s, filled, stretch)?,
         };
-        let slow_start = limited && self.told.is_none();
+        let slow_start = limited && !self.has_felt_loss();
         let (mut grown_s, mut before_ns) = (start_s, begin.time_ns);
         let ways = points.iter().enumerate().map(|(n, point)| {
             if n < from {
@@ -590,16 +610,22 @@ impl Drift {
         Some(ways.collect())
     }
 
+    /// A resend has told the way.
+    fn has_felt_loss(&self) -> bool {
+        self.told.is_some_and(|told| told.loss_s.is_some())
+    }
+
     /// The way at the first point that had a queue, `since_ns` after the first of all, if one had.
     fn start_s(&self, since_ns: Option<i64>, least_s: f64) -> f64 {
         match self.told {
             None => least_s,
             Some(_) if self.expired => least_s,
-            // no queue of its own
-            Some(told) if !told.queued => told.way_s,
+            // no queue of its own, or told all the while
+            Some(told) if !told.queued || told.by == By::OwnData => told.way_s,
             Some(told) => {
-                let at_once = |&since_ns: &i64| since_ns <= (1.5e9 * told.loss_s.max(least_s)) as i64;
-                let left_s = since_ns.filter(at_once).map_or(0.0, |_| DECREASE * told.loss_s);
+                let loss_s = told.loss_s.unwrap_or(told.way_s);
+                let at_once = |&since_ns: &i64| since_ns <= (1.5e9 * loss_s.max(least_s)) as i64;
+                let left_s = since_ns.filter(at_once).map_or(0.0, |_| DECREASE * loss_s);
                 let drained_s = if told.by == By::Recovery { told.way_s } else { least_s };
                 drained_s.max(left_s)
             }
@@ -616,7 +642,7 @@ impl Drift {
         if known && window_s > start_s && grows_s < filled.open_s / 2.0 {
             return Some((window_s, true));
         }
-        Some((self.told?.loss_s.max(start_s), false))
+        Some((self.told?.loss_s?.max(start_s), false))
     }
 }
 

@@ -502,7 +502,18 @@ impl Sender {
         }
     }
 
-    /// A resend tells how long ACKs are under way.
+    /// Nothing is known to be missing: else an ACK may cover what has long come.
+    pub fn is_undisturbed(&self) -> bool {
+        self.phase == Phase::Open && self.duplicate_acks == 0 && self.sacked == 0
+    }
+
+    /// When the byte `at` passed that is outstanding, if it did once.
+    pub fn sent_ns(&self, at: u64) -> Option<i64> {
+        let unit = self.board.units.get(self.board.find(at))?;
+        unit.is_plain().then_some(unit.time_ns)
+    }
+
+    /// A resend, or what the other end sends, tells how long ACKs are under way.
     pub fn on_way_told(&mut self, time_ns: i64, way_ns: i64, unsent: u32, by: By) {
         self.correct(|drift, seen| drift.on_told(time_ns, way_ns as f64 / 1e9, unsent, by, seen));
     }

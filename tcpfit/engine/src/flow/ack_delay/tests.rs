@@ -14,7 +14,7 @@ fn ack(time_ns: i64, ack: u64) -> Ack {
 }
 
 /// Data from 100 on that are sent again after such a silence, without timestamps.
-fn resend(time_ns: i64, silence_ns: i64) -> Answer {
+pub(super) fn resend(time_ns: i64, silence_ns: i64) -> Answer {
     Answer {
         time_ns,
         tsval: None,
@@ -40,6 +40,7 @@ fn resend(time_ns: i64, silence_ns: i64) -> Answer {
         busy_ns: i64::MAX,
         idle_since_ns: 0,
         gap_ns: 0,
+        own_data: None,
     }
 }
 
@@ -61,7 +62,7 @@ fn way_ns(later: u64) -> i64 {
     acks.set_way(WAY_NS as f64 / 1e9);
     for edge in 0..=later {
         for copy in 0..4 {
-            acks.push(ack(1000 * (4 * edge + copy) as i64, 100 + edge), None);
+            acks.push(ack(1000 * (4 * edge + copy) as i64, 100 + edge), None, 0);
         }
     }
     acks.on_resend(&resend(12_003_000, 0));
@@ -81,7 +82,7 @@ fn a_resend_after_the_same_way_as_the_last_was_asked_for_whatever_silence_there_
     let way_ns = |took_ns: i64| {
         let mut acks = AckDelay::NONE;
         (acks.way_ns, acks.least_ns) = (10 * WAY_NS, 5 * WAY_NS);
-        (0..4).for_each(|copy| assert!(acks.push(ack(copy, 100), None).is_none()));
+        (0..4).for_each(|copy| assert!(acks.push(ack(copy, 100), None, 0).is_none()));
         acks.on_resend(&resend(3 + took_ns, 10 * WAY_NS));
         acks.way_ns
     };
@@ -98,7 +99,7 @@ fn way_after(took_ns: &[i64], change: impl Fn(&mut Answer), edge_ns: i64) -> i64
         let (at, start_ns) = (100 + n as u64, SECOND_NS * n as i64);
         let times_ns = [0, edge_ns - 3, edge_ns - 2, edge_ns - 1];
         for ns in times_ns {
-            assert!(acks.push(ack(start_ns + ns, at), None).is_none());
+            assert!(acks.push(ack(start_ns + ns, at), None, 0).is_none());
         }
         let mut answer = resend(start_ns + edge_ns - 1 + took_ns, 5 * WAY_NS);
         (answer.left, answer.may_open) = (at, true);
@@ -109,7 +110,7 @@ fn way_after(took_ns: &[i64], change: impl Fn(&mut Answer), edge_ns: i64) -> i64
 }
 
 const SECOND_NS: i64 = 1_000_000_000;
-const MS: i64 = 1_000_000;
+pub(super) const MS: i64 = 1_000_000;
 
 #[test]
 fn two_resends_that_come_sooner_than_the_handshake_allows_show_the_way() {
@@ -137,7 +138,7 @@ fn way_behind_others(took_ns: &[i64], change: impl Fn(&mut Answer)) -> i64 {
     acks.set_way(WAY_NS as f64 / 1e9);
     for (n, took_ns) in took_ns.iter().enumerate() {
         let (at, start_ns) = (100 + n as u64, SECOND_NS * (1 + n as i64));
-        (0..4).for_each(|copy| assert!(acks.push(ack(start_ns + copy, at), None).is_none()));
+        (0..4).for_each(|copy| assert!(acks.push(ack(start_ns + copy, at), None, 0).is_none()));
         let mut answer = Answer {
             left: at,
             opens: true,
@@ -184,7 +185,7 @@ fn behind_the_queue_of_others_no_way_of_a_recovery_is_much_shorter_than_half_of_
     let way_ns = |took_ns: i64, of_others: bool| {
         let mut acks = AckDelay::NONE;
         (acks.way_ns, acks.least_ns, acks.of_others) = (100 * MS, 10 * MS, of_others);
-        assert!(acks.push(ack(0, 100), None).is_none());
+        assert!(acks.push(ack(0, 100), None, 0).is_none());
         acks.on_resend(&Answer {
             in_recovery: true,
             ..resend(took_ns, 0)
@@ -208,7 +209,7 @@ fn with_sack_the_way_is_no_longer_than_since_the_first_duplicate() {
                     sack_len,
                     ..ack(start_ns + 10 * MS * n as i64, at)
                 };
-                assert!(acks.push(ack, None).is_none());
+                assert!(acks.push(ack, None, 0).is_none());
             }
             let mut answer = resend(start_ns + 60 * MS, 5 * WAY_NS);
             (answer.left, answer.may_open) = (at, true);
@@ -245,7 +246,7 @@ fn rounds_beyond_the_window(took_ns: &[i64], apart_ns: i64, right: u64, window: 
     let mut acks = AckDelay::NONE;
     acks.set_way(6.0 * WAY_NS as f64 / 1e9);
     let first = Ack { window, ..ack(0, 100) };
-    assert!(acks.push(first, None).is_none());
+    assert!(acks.push(first, None, 0).is_none());
     assert!(acks.next(&resend(6 * WAY_NS, 0)).is_some());
     let mut came = 0;
     for (n, took_ns) in took_ns.iter().enumerate() {
@@ -256,7 +257,7 @@ fn rounds_beyond_the_window(took_ns: &[i64], apart_ns: i64, right: u64, window: 
                 window,
                 ..ack(start_ns, moved + at)
             };
-            assert!(acks.push(next, None).is_none());
+            assert!(acks.push(next, None, 0).is_none());
         }
         let data = resend(start_ns + took_ns, 0);
         came += std::iter::from_fn(|| {
@@ -300,7 +301,7 @@ fn an_echo_shows_that_its_ack_has_come_however_slow_the_handshake_was() {
     let mut acks = AckDelay::NONE;
     acks.set_way(1.3 * WAY_NS as f64 / 1e9);
     for (n, tsval) in [(0, 1), (1, 1), (2, 2)] {
-        acks.push(ack(1_000_000 * n, 100 + n as u64), Some(tsval));
+        acks.push(ack(1_000_000 * n, 100 + n as u64), Some(tsval), 0);
     }
     let answer = |time_ns: i64, tsecr: u32| new_data(time_ns, 0, tsecr);
     // of two with one stamp the second may still be under way: its own way shows when the next stamp comes back
@@ -323,7 +324,7 @@ fn came_before(right: u64, due: Option<u64>) -> usize {
     acks.set_way(WAY_NS as f64 / 1e9);
     for at in [100, 200] {
         let window = Some(1000);
-        assert!(acks.push(Ack { window, ..ack(0, at) }, Some(1)).is_none());
+        assert!(acks.push(Ack { window, ..ack(0, at) }, Some(1), 0).is_none());
     }
     let data = Answer {
         right,
@@ -348,7 +349,7 @@ fn way_of_a_recovery(took_ns: &[i64], silence_ns: i64) -> i64 {
     let mut at_ns = 0;
     for (at, took_ns) in (100..).zip(took_ns) {
         for ns in [0, 18 * MS, 19 * MS, 20 * MS] {
-            assert!(acks.push(ack(at_ns + ns, at), None).is_none());
+            assert!(acks.push(ack(at_ns + ns, at), None, 0).is_none());
         }
         at_ns += took_ns;
         let mut answer = resend(at_ns, silence_ns);
@@ -373,7 +374,7 @@ fn told_by(answer: Answer) -> (Option<i64>, i64) {
     let mut acks = AckDelay::NONE;
     acks.set_way(5.0 * WAY_NS as f64 / 1e9);
     for ns in [0, 1, 2, 3] {
-        assert!(acks.push(ack(ns, 100), None).is_none());
+        assert!(acks.push(ack(ns, 100), None, 0).is_none());
     }
     let shown = acks.on_resend(&answer);
     (shown.map(|shown| shown.way_ns / MS), acks.way_ns / MS)
@@ -410,7 +411,7 @@ fn without_identifications_a_resend_tells_the_way_but_not_that_of_other_acks() {
     acks.set_way(5.0 * WAY_NS as f64 / 1e9);
     let shown = [(100, 0, 60), (101, 60, 140)].map(|(at, ack_ms, resent_ms)| {
         for ms in [0, 18, 19, 20] {
-            assert!(acks.push(ack((ack_ms + ms) * MS, at), None).is_none());
+            assert!(acks.push(ack((ack_ms + ms) * MS, at), None, 0).is_none());
         }
         let answer = Answer {
             left: at,
@@ -431,7 +432,7 @@ fn what_a_host_that_waits_for_more_duplicates_sends_again_was_not_asked_for_by_t
         let mut acks = AckDelay::NONE;
         acks.set_way(5.0 * WAY_NS as f64 / 1e9);
         for ns in [0, 18 * MS, 19 * MS, 20 * MS] {
-            assert!(acks.push(ack(ns, 100), None).is_none());
+            assert!(acks.push(ack(ns, 100), None, 0).is_none());
         }
         let answer = Answer {
             waits,
@@ -449,7 +450,7 @@ fn what_the_application_let_go_does_not_lengthen_the_way() {
     let way_ns = |ended: bool| {
         let mut acks = AckDelay::NONE;
         acks.set_way(WAY_NS as f64 / 1e9);
-        acks.push(ack(0, 100), Some(1));
+        acks.push(ack(0, 100), Some(1), 0);
         let answer = Answer {
             ended,
             ..new_data(WAY_NS + 2_000_000, WAY_NS + 1_000_000, 1)
@@ -468,7 +469,7 @@ fn without_an_answer_the_oldest_arrive_in_the_end() {
     acks.set_way(WAY_NS as f64 / 1e9);
     let sent = UNDER_WAY as i64 + 20_000;
     let arrived: Vec<Ack> = (0..sent)
-        .filter_map(|n| acks.push(ack(1000 * n, n as u64), None))
+        .filter_map(|n| acks.push(ack(1000 * n, n as u64), None, 0))
         .collect();
     assert_eq!((20_000, UNDER_WAY), (arrived.len(), acks.queue.len()));
     let expected = (0..20_000).map(|n| (1000 * n + WAY_NS, n as u64));
