@@ -190,7 +190,7 @@ impl Rtt {
     pub fn seed(&mut self, rtt_s: f64) {
         if self.srtt_s == 0.0 && rtt_s > 0.0 {
             self.first(rtt_s);
-            self.min_s = self.min_s.min(rtt_s);
+            self.least(rtt_s);
         }
     }
 
@@ -222,13 +222,19 @@ impl Rtt {
         self.sum += rtt_s;
         self.sum_squares += rtt_s * rtt_s;
         if rtt_s < self.min_s {
-            self.min_s = rtt_s;
+            self.least(rtt_s);
         }
         self.feed(rtt_s, una, nxt);
     }
 
+    /// An answer took less than any round trip so far.
+    #[inline(always)]
+    pub fn is_undercut(&self, took_ns: i64) -> bool {
+        (took_ns as f64) < self.min_s * 1e9
+    }
+
     /// No round trip is longer than that at its least.
-    #[inline]
+    #[cold]
     pub fn least(&mut self, rtt_s: f64) {
         if rtt_s > 0.0 && rtt_s < self.min_s {
             self.min_s = rtt_s;

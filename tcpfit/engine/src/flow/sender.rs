@@ -75,8 +75,7 @@ pub struct Sender {
     pub timestamps: bool,
     /// More was outstanding than is followed.
     pub overfull: bool,
-    /// The handshake is not, or not whole, in the capture: nothing says whether SACK may be used, nor what a round trip
-    /// takes at least.
+    /// The handshake is not, or not whole, in the capture: nothing says whether SACK may be used.
     pub begun_before: bool,
     /// Nothing has told how long ACKs are under way: no round trip is known.
     pub way_unknown: bool,

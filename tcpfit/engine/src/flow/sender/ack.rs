@@ -296,10 +296,13 @@ impl Sender {
             .front()
             .filter(|_| self.vantage != Vantage::Sender)
             .copied();
-        if self.begun_before {
-            self.note_least(time_ns, at);
+        let taken = self.take_plain(at, heard);
+        // samples are longer by what the receiver has waited for the newest (RFC 5681, 4.2)
+        let undercut = taken.filter(|&(_, newest_ns)| self.rtt.is_undercut(time_ns - newest_ns));
+        if let Some((_, newest_ns)) = undercut.filter(|_| self.sees_answers()) {
+            self.rtt.least((time_ns - newest_ns) as f64 / 1e9);
         }
-        let mut sample_ns = self.take_plain(at, heard);
+        let mut sample_ns = taken.map(|(oldest_ns, _)| oldest_ns);
         let mut echoed_ns = None;
         if self.board.units.front().is_some_and(|unit| unit.left < at) {
             (sample_ns, echoed_ns) = self.take_any(&whole(), heard, sample_ns, sink);
@@ -337,17 +340,10 @@ impl Sender {
         self.settle(time_ns, sink);
     }
 
-    /// Without a handshake: no answer comes sooner than the least round trip, and samples, of the oldest segment that an ACK
-    /// covers, are longer by what the receiver has waited for the newest (RFC 5681, 4.2). That one's is none of the timer's.
-    #[inline(never)]
-    fn note_least(&mut self, time_ns: i64, at: u64) {
-        if !matches!(self.vantage, Vantage::Sender | Vantage::Unknown) || self.way_unknown {
-            return;
-        }
-        let covered = self.board.units.iter().take_while(|unit| unit.right() <= at);
-        if let Some(newest) = covered.filter(|unit| unit.is_plain() && unit.sacked_ns == 0).last() {
-            self.rtt.least((time_ns - newest.time_ns) as f64 / 1e9);
-        }
+    /// ACKs pass when they come to the sender, as far as is known.
+    #[cold]
+    fn sees_answers(&self) -> bool {
+        matches!(self.vantage, Vantage::Sender | Vantage::Unknown) && !self.way_unknown
     }
 
     /// A sample of the round trip computes the timer anew, without its doublings (RFC 6298, 5, the note on 5.5).

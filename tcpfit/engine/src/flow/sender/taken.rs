@@ -21,23 +21,24 @@ const HELD: f64 = 1.0625;
 
 impl Sender {
     /// Takes off what most ACKs cover, if nothing is known to have come out of order: units sent once, of which nothing has
-    /// been heard, nor of anything beyond. When the oldest of them was sent.
+    /// been heard, nor of anything beyond. When the oldest and the newest of them were sent.
     #[inline]
-    pub(super) fn take_plain(&mut self, to: u64, heard: u64) -> Option<i64> {
+    pub(super) fn take_plain(&mut self, to: u64, heard: u64) -> Option<(i64, i64)> {
         let units = self.board.units.first_near();
         let oldest = units
             .first()
             .filter(|u| u.left >= heard && self.unexplained_acks == 0)?;
         let oldest_ns = oldest.time_ns;
-        let (taken, _) = self.take_run(to, false);
-        (taken > 0).then_some(oldest_ns)
+        let (taken, _, newest_ns) = self.take_run(to, false);
+        (taken > 0).then_some((oldest_ns, newest_ns))
     }
 
     /// Takes off the first units up to `to`, as far as they lie side by side, were sent once, and SACK blocks had covered
-    /// them, or had not. How many units and segments.
+    /// them, or had not. How many units and segments, and when the last was sent.
     #[inline(always)]
-    fn take_run(&mut self, to: u64, sacked: bool) -> (usize, u32) {
+    fn take_run(&mut self, to: u64, sacked: bool) -> (usize, u32, i64) {
         let (mut taken, mut count, mut newest) = (0, 0, self.delivered_order);
+        let mut newest_ns = 0;
         for unit in self.board.units.first_near() {
             if unit.right() > to || (unit.sacked_ns != 0) != sacked || !unit.is_plain() {
                 break;
@@ -45,11 +46,12 @@ impl Sender {
             taken += 1;
             count += unit.segments(self.smss);
             newest = newest.max(unit.order);
+            newest_ns = unit.time_ns;
         }
         self.delivered_order = newest;
         self.outstanding = self.outstanding.saturating_sub(count);
         self.board.units.skip_front(taken);
-        (taken, count)
+        (taken, count, newest_ns)
     }
 
     /// Takes off all that the ACK covers, after what `take_plain` took. When the unit was sent that a sample of the round
@@ -89,7 +91,7 @@ impl Sender {
         while below > 0 {
             if self.sacked > 0 {
                 // a filled hole sets free what SACK blocks had covered above it
-                let (units, count) = self.take_run(ack.ack, true);
+                let (units, count, _) = self.take_run(ack.ack, true);
                 self.sacked = self.sacked.saturating_sub(count);
                 if units > 0 {
                     below -= units;
