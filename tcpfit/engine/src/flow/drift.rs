@@ -34,6 +34,9 @@ const RUN: usize = 8;
 const STEP: f64 = 0.02;
 const FIRST_STEP: f64 = 0.3;
 const STEPS: f64 = 5.0;
+/// Packets at equal distances, but for one in `EVEN`, from which a link is known that has become slower.
+const EVENLY: u32 = 8;
+const EVEN: i64 = 16;
 /// Packets from which the rate is known.
 const KNOWN: u32 = 256;
 /// Share of the link's rate from which on its queue does not empty.
@@ -151,6 +154,10 @@ pub struct Drift {
     /// Segments a second of all but the fastest runs; 0 before the first. And the highest that it ever was.
     rate: f64,
     peak: f64,
+    /// How long before the last packet the one before it came, how many came as evenly, and since when.
+    gap_ns: i64,
+    evenly: u32,
+    even_since_ns: i64,
     /// When the first packet came after the link was idle.
     busy_since_ns: i64,
     /// The first and the last packet of the time before that in which it was busy.
@@ -184,6 +191,9 @@ impl Blank for Drift {
         runs: 0,
         rate: 0.0,
         peak: 0.0,
+        gap_ns: 0,
+        evenly: 0,
+        even_since_ns: 0,
         busy_since_ns: i64::MIN / 2,
         busy_before_ns: (0, 0),
         stood_until_ns: i64::MAX,
@@ -277,6 +287,7 @@ impl Drift {
         let (before_ns, _) = self.run[(self.at + RUN - 1) % RUN];
         let (oldest_ns, since) = std::mem::replace(&mut self.run[self.at], (time_ns, self.passed));
         self.at = (self.at + 1) % RUN;
+        let slower_since_ns = self.slow_down(before_ns, time_ns, segments);
         let mut idle_ns = path_ns / IDLE;
         if self.rate > 0.0 {
             idle_ns = idle_ns.max((IDLE_SEGMENTS / self.rate * 1e9) as i64);
@@ -288,6 +299,7 @@ impl Drift {
             self.busy_before_ns = (self.busy_since_ns, before_ns);
             self.busy_since_ns = time_ns;
         }
+        self.busy_since_ns = slower_since_ns.map_or(self.busy_since_ns, |since_ns| since_ns.min(self.busy_since_ns));
         let busy_ns = time_ns - self.busy_since_ns;
         if oldest_ns == 0 {
             return busy_ns;
@@ -304,6 +316,27 @@ impl Drift {
             self.peak = self.peak.max(self.rate);
         }
         busy_ns
+    }
+
+    /// A packet comes after another. One after the other at the same distance is how a link sends what waits for it; what delayed
+    /// ACKs let go comes in pairs (RFC 5681, 4.2). Since when it has, if that shows a slower link than was known.
+    fn slow_down(&mut self, before_ns: i64, time_ns: i64, segments: u32) -> Option<i64> {
+        if before_ns == 0 {
+            return None;
+        }
+        let gap_ns = time_ns - before_ns;
+        let even = segments == 1 && (gap_ns - self.gap_ns).abs() <= self.gap_ns / EVEN;
+        if !even {
+            (self.evenly, self.even_since_ns) = (0, before_ns);
+        }
+        self.gap_ns = gap_ns;
+        self.evenly += 1;
+        let rate = f64::from(self.evenly) * 1e9 / (time_ns - self.even_since_ns).max(1) as f64;
+        if self.evenly < EVENLY || rate >= BUSY * self.rate {
+            return None;
+        }
+        self.rate = rate;
+        Some(self.even_since_ns)
     }
 
     /// For how long no data pass while the link sends; 0 while that is not known.

@@ -42,6 +42,31 @@ fn the_rate_is_that_of_the_link_and_the_link_is_busy_since_it_was_idle() {
     );
 }
 
+/// A link of which a packet came every millisecond sends one every 16 from the last on, or two every 32.
+fn slowed(packets: i64, together: i64) -> (f64, i64) {
+    let (mut drift, mut rtt) = (Drift::BLANK.clone(), Rtt::default());
+    steady(&mut drift, &mut rtt, 1, 500, WAY_NS);
+    let mut busy_ns = 0;
+    for n in 1..=packets {
+        let time_ns = 500 + 16 * together * (n / together) + n % together;
+        busy_ns = drift.on_data(1_000_000 * time_ns, 1, WAY_NS, WAY_NS);
+    }
+    (drift.rate, busy_ns)
+}
+
+#[test]
+fn a_link_that_sends_evenly_and_slower_is_known_soon() {
+    let (rate, busy_ns) = slowed(7, 1);
+    assert!(rate > 900.0 && busy_ns == 0, "{rate} {busy_ns}");
+    let (rate, busy_ns) = slowed(12, 1);
+    assert!((60.0..65.0).contains(&rate), "{rate}");
+    // since the first that came so
+    assert_eq!(12 * 16_000_000, busy_ns);
+    // what comes in pairs was let go by ACKs
+    let (rate, busy_ns) = slowed(40, 2);
+    assert!(rate > 500.0 && busy_ns < 32_000_000, "{rate} {busy_ns}");
+}
+
 #[test]
 fn joined_samples_keep_their_sum() {
     let mut drift = Drift::BLANK.clone();
