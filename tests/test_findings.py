@@ -248,6 +248,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "one-has-come": ["sack-absent"],
         "partial-ack": ["sack-absent"],
         "probe-accepted": ["slow-receiver"],
+        "receivers-data-missing": ["sack-absent"],
         "probe-acknowledged": ["slow-receiver"],
         "receiver-go-back-together": ["sack-absent"],
         "receiver-held-together": ["sack-absent"],

@@ -68,14 +68,18 @@ impl End {
         }
     }
 
-    /// Packets of the end that were sent since its last one and before this one; `None` unless its identifications count the
-    /// packets of the connection.
+    /// Packets of the end that were sent since its last one and before this one, all of them ACKs; `None` unless its identifications
+    /// count the packets of the connection, and where data are among these.
     #[cold]
     pub(super) fn skipped_before(&self, segment: &Segment) -> Option<u16> {
         if self.shared {
             return None;
         }
         if let Some(flow) = &self.direction {
+            let at = self.unwrap.map(|unwrap| unwrap.near(segment.seq));
+            if at != Some(flow.sender.nxt) && self.fin != Some(segment.seq) {
+                return None;
+            }
             return flow.arrivals.skipped_before(segment.ip_id);
         }
         let ([Some(earlier), Some(last)], Some(id)) = (self.early_ids, segment.ip_id) else {
