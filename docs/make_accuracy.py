@@ -75,7 +75,8 @@ before; of those missed ten count resends as needless that are a segment in two 
 no room for it in one), paths whose rate or delay changes every few seconds (30; 867 of 924, 857 before),
 policers (14; 417 of 430), super-segments (14; 427 of 434), requests and answers on one connection (14; 325 of 348).
 Missed are most of all round trips at receivers without timestamps: of answers of some dozen segments whose slow start
-fills a queue, and where that queue changes with the path.
+fills a queue, and where that queue changes with the path. On 13 with data both ways that were made afterwards it is 373
+of 407, 365 with the rules before.
 
 ## Other TCP stacks
 
