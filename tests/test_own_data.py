@@ -42,7 +42,7 @@ class BothWays:
         self.packets: list[tuple[float, bytes]] = []
         self._events: list[tuple[float, int, Callable[[float], None]]] = []
         self._order = count()
-        self._sent, self._una, self._top, self._again = 0, 0, 0, set[int]()
+        self._sent, self._una, self._again = 0, 0, set[int]()
         self._came, self._acked = set[int](), 0
         self._own_sent, self._own_came, self._free_s = 0, 0, 0.0
 
