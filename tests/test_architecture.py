@@ -186,7 +186,8 @@ def test_unsafe_code_is_where_it_is_named() -> None:
         for path in sorted(source.rglob("*.rs"))
         if "allow(unsafe_code)" in path.read_text()
     }
-    assert {"capture/frames.rs": 5, "prefetch.rs": 1, "python.rs": 1} == blocks
+    capture = {"capture/block.rs": 1, "capture/frames.rs": 5, "capture/mapped.rs": 6, "capture/view.rs": 1}
+    assert capture | {"prefetch.rs": 1, "python.rs": 1} == blocks
 
 
 def test_modules_that_the_documentation_names_are_there_after_an_import():

@@ -1,44 +1,60 @@
-//! A window over the capture's bytes: large reads into one reused buffer, records parsed where they lie.
+//! A window over the capture's bytes: the file's own pages, or large reads into one reused buffer. Records are parsed where
+//! they lie.
+#![allow(unsafe_code)] // a view of its own bytes
 
 use std::io::{self, Read};
 
 use super::input::Source;
 use super::pipe::{Pipe, HEADROOM};
+use super::view::View;
 use crate::prefetch::prefetch;
 
-/// As cheap as mmap on snapped captures and cheaper on full packets, where half of it costs 6 % more. Mapped, full packets whose
-/// lengths repeat cost 1.1 of `cat` if the header of the sixth large record ahead is asked for where the sixth before lay, but
-/// 1.7 if they do not repeat; read, 1.2 of it both ways.
+/// Of full packets half of it costs 6 % more.
 const SIZE: usize = 1 << 20;
 
-/// Bytes of the next record that are asked for ahead: the headers of most.
-const NEXT: usize = 128;
+/// Behind a record of up to so many bytes the next one comes near by itself: the processor reads on where lines follow
+/// one another.
+pub const NEAR: usize = 256;
+
+/// Bytes of a record that are asked for ahead: the headers of most.
+const HEADERS: usize = 128;
+
+/// So many large records ahead the memory has answered when the record's turn comes.
+const AHEAD: usize = 6;
 
 pub struct Block {
     source: Source,
     buffer: Vec<u8>,
+    /// The mapped pages, or the buffer: made anew by whoever changes either, which is `fill`.
+    bytes: View,
     start: usize,
     end: usize,
     /// Bytes of the (decompressed) stream that have come, up to `buffer[end]`.
     come: u64,
     ended: bool,
     failure: Option<io::Error>,
+    /// Where the last large records ended, the oldest at `oldest`.
+    large: [usize; AHEAD],
+    oldest: usize,
 }
 
 impl Block {
     pub fn new(source: Source) -> Self {
         let own = match source {
             Source::Reader(_) => SIZE,
-            Source::Pipe(_) => 0, // its blocks are taken as they come
+            Source::Mapped(_) | Source::Pipe(_) => 0, // its pages are looked at where they are, its blocks taken as they come
         };
         Self {
             source,
             buffer: vec![0; own],
+            bytes: View::default(),
             start: 0,
             end: 0,
             come: 0,
             ended: false,
             failure: None,
+            large: [0; AHEAD],
+            oldest: 0,
         }
     }
 
@@ -58,13 +74,13 @@ impl Block {
         if self.end - self.start < n {
             self.fill(n);
         }
-        &self.buffer[self.start..self.end]
+        &self.bytes[self.start..self.end]
     }
 
     /// The bytes at hand, however many.
     #[inline]
     pub fn at_hand(&self) -> &[u8] {
-        &self.buffer[self.start..self.end]
+        &self.bytes[self.start..self.end]
     }
 
     #[cold]
@@ -73,6 +89,14 @@ impl Block {
         while self.end - self.start < n && !self.ended {
             let (bytes, start, end) = (&mut self.buffer, &mut self.start, &mut self.end);
             let more = match &mut self.source {
+                Source::Mapped(mapped) => match mapped.more(*start) {
+                    Some(come) => {
+                        let more = come > *end;
+                        *end = come;
+                        Ok(more)
+                    }
+                    None => self.read_on(),
+                },
                 Source::Reader(reader) => read(reader, bytes, start, end, n),
                 Source::Pipe(pipe) => take(pipe, bytes, start, end),
             };
@@ -84,7 +108,26 @@ impl Block {
                 }
             }
         }
+        let bytes = match &self.source {
+            Source::Mapped(mapped) => mapped,
+            Source::Reader(_) | Source::Pipe(_) => &self.buffer[..],
+        };
+        // SAFETY: both stay where they are while the block does not change, and nothing else changes them
+        self.bytes = unsafe { View::of(bytes) };
         self.come += (self.end - self.start - before) as u64;
+    }
+
+    /// From here on the file is read that was mapped.
+    fn read_on(&mut self) -> io::Result<bool> {
+        let nothing = Source::Reader(Box::new(io::empty()));
+        if let Source::Mapped(mapped) = std::mem::replace(&mut self.source, nothing) {
+            let left = &mapped[self.start..self.end];
+            self.buffer = vec![0; left.len() + SIZE];
+            self.buffer[..left.len()].copy_from_slice(left);
+            (self.start, self.end) = (0, left.len());
+            self.source = Source::Reader(Box::new(mapped.rest()?));
+        }
+        Ok(true)
     }
 
     /// Passes over `n` bytes that `peek` has shown; they stay readable by `shown` until the next `peek`.
@@ -96,18 +139,24 @@ impl Block {
         at
     }
 
-    /// Asks for the first bytes at hand.
+    /// Asks for the headers of the next record, behind a large one that has been passed over, and for those of the sixth large
+    /// record ahead, where it lies if the records' lengths repeat: mapped pages are as far as memory.
     #[inline]
-    pub fn prefetch(&self) {
-        if let Some(next) = self.at_hand().first_chunk::<NEXT>() {
-            prefetch(next);
+    pub fn prefetch(&mut self) {
+        let ahead = 2 * self.start - self.large[self.oldest].min(self.start);
+        self.large[self.oldest] = self.start;
+        self.oldest = (self.oldest + 1) % AHEAD;
+        for at in [self.start, ahead] {
+            if let Some(headers) = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<HEADERS>) {
+                prefetch(headers);
+            }
         }
     }
 
     /// Bytes of the last consumed record, by the place that `consume` gave.
     #[inline]
     pub fn shown(&self, at: usize, len: usize) -> &[u8] {
-        &self.buffer[at..at + len]
+        &self.bytes[at..at + len]
     }
 
     /// Passes over `n` bytes however many they are; returns how many there were.

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
 use super::frames::{self, Frames};
+use super::mapped::Mapped;
 use super::pipe::{Pipe, Reads};
 use super::CaptureError;
 
@@ -51,6 +52,10 @@ impl Compression {
 pub struct Position(Arc<AtomicU64>);
 
 impl Position {
+    pub fn set(&self, bytes: u64) {
+        self.0.store(bytes, Ordering::Relaxed);
+    }
+
     pub fn bytes(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
@@ -72,9 +77,9 @@ pub fn is_stop(error: &io::Error) -> bool {
     error.get_ref().is_some_and(|inner| inner.is::<Stopped>())
 }
 
-struct Counted<R> {
-    inner: R,
-    position: Position,
+pub struct Counted<R> {
+    pub inner: R,
+    pub position: Position,
 }
 
 impl<R: Read> Read for Counted<R> {
@@ -94,6 +99,8 @@ impl<R: Read> Read for Counted<R> {
 
 /// Where bytes come from.
 pub enum Source {
+    /// The file's own pages.
+    Mapped(Mapped),
     Reader(Box<dyn Read + Send>),
     /// Another thread reads, and decompresses.
     Pipe(Pipe),
@@ -124,11 +131,15 @@ impl Input {
             return Self::from_pipe(move || File::open(name), interrupt).map_err(failed);
         }
         let file = File::open(path).map_err(failed)?;
+        let whole = file.try_clone().map_err(failed)?;
         let position = Position::default();
         let (bytes, compression) = recognised(file, position.clone()).map_err(failed)?;
         let piped = |pipe: io::Result<(Pipe, ())>| pipe.map(|(pipe, ())| Source::Pipe(pipe));
         let source = match compression {
-            Compression::None => Ok(Source::Reader(bytes)),
+            Compression::None => Ok(match Mapped::open(whole, position.clone()) {
+                Some(mapped) => Source::Mapped(mapped),
+                None => Source::Reader(bytes),
+            }),
             Compression::Gzip => {
                 let reader = gzip(bytes);
                 piped(Pipe::new(|| Ok((Reads { reader, whole: true }, ())), interrupt))

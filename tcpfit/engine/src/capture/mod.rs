@@ -7,11 +7,13 @@ mod frames;
 mod input;
 mod interface;
 pub mod link_type;
+mod mapped;
 mod pcap;
 mod pcapng;
 mod pipe;
 mod record;
 mod snoop;
+mod view;
 mod warnings;
 
 use block::Block;

@@ -1,7 +1,7 @@
 //! pcap records (draft-ietf-opsawg-pcap): both byte orders, microseconds and nanoseconds, old versions, and the longer
 //! record headers of patched libpcaps (Kuznetzov's, Nokia's), which some wrote without saying so.
 
-use super::block::Block;
+use super::block::{Block, NEAR};
 use super::format::{Format, PcapVariant};
 use super::record::{words, Place, Record, Step, MAX_RECORD};
 use super::Info;
@@ -24,10 +24,6 @@ enum Lengths {
 }
 /// What record headers of every variant begin with: seconds, fraction, captured and original length.
 const RECORD_HEADER: usize = 16;
-
-/// Behind a record of up to so many bytes the next one comes near by itself: the processor reads on where lines follow
-/// one another.
-const NEAR: usize = 256;
 
 pub struct Pcap {
     /// Little-endian, with the standard's record header: what nearly all are.

@@ -1,6 +1,6 @@
 //! pcapng blocks (draft-ietf-opsawg-pcapng): several sections, each with its byte order, and several interfaces.
 
-use super::block::Block;
+use super::block::{Block, NEAR};
 use super::interface::Interface;
 use super::record::{words, Place, Record, Step, MAX_RECORD};
 use super::Info;
@@ -101,6 +101,9 @@ impl Pcapng {
         let time_ns = interface.time_ns(u64::from(upper) << 32 | u64::from(lower));
         self.last_ns = time_ns;
         let at = block.consume(total);
+        if total > NEAR {
+            block.prefetch();
+        }
         Some(Record {
             time_ns,
             link_type: interface.link_type,
