@@ -4,16 +4,26 @@
 /// Asks the processor to bring the lines of `value` near; where it cannot be asked, nothing happens.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
+    ask(std::ptr::from_ref(value).cast(), size_of::<T>());
+}
+
+/// The same of so many bytes from `at` on, whether there are as many or not: what lies beyond is asked for in vain.
+#[inline(always)]
+pub fn prefetch_at(bytes: &[u8], at: usize, len: usize) {
+    ask(bytes.as_ptr().wrapping_add(at), len);
+}
+
+#[inline(always)]
+fn ask(start: *const u8, len: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         const LINE: usize = 64;
-        let start = std::ptr::from_ref(value).cast::<i8>();
-        for line in 0..size_of::<T>().div_ceil(LINE) {
-            // SAFETY: a hint: it reads nothing and cannot fault, whatever the address; this one is inside `value`.
-            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * LINE)) };
+        for line in 0..len.div_ceil(LINE) {
+            // SAFETY: a hint: it reads nothing and cannot fault, whatever the address
+            unsafe { _mm_prefetch::<_MM_HINT_T0>(start.wrapping_add(line * LINE).cast()) };
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
+    let _ = (start, len);
 }

@@ -7,20 +7,21 @@ use std::io::{self, Read};
 use super::input::Source;
 use super::pipe::{Pipe, HEADROOM};
 use super::view::View;
-use crate::prefetch::prefetch;
+use crate::prefetch::prefetch_at;
 
 /// Of full packets half of it costs 6 % more.
 const SIZE: usize = 1 << 20;
 
-/// Behind a record of up to so many bytes the next one comes near by itself: the processor reads on where lines follow
-/// one another.
+/// Records of up to so many bytes lie so near one another that what comes after them is asked for in the order of the bytes, so
+/// many ahead: mapped pages are as far as memory, and the processor by itself reads on to the end of a page.
 pub const NEAR: usize = 256;
+const DISTANCE: usize = 1536;
 
-/// Bytes of a record that are asked for ahead: the headers of most.
-const HEADERS: usize = 128;
-
-/// So many large records ahead the memory has answered when the record's turn comes.
+/// So many larger records ahead the memory has answered when the record's turn comes.
 const AHEAD: usize = 6;
+
+/// Bytes of a record that are asked for: the headers of most.
+const HEADERS: usize = 128;
 
 pub struct Block {
     source: Source,
@@ -139,18 +140,21 @@ impl Block {
         at
     }
 
-    /// Asks for the headers of the next record, behind a large one that has been passed over, and for those of the sixth large
-    /// record ahead, where it lies if the records' lengths repeat: mapped pages are as far as memory.
+    /// Behind a record of up to `NEAR` bytes: asks for what comes some records later.
+    #[inline(always)]
+    pub fn prefetch(&self) {
+        prefetch_at(&self.bytes, self.start + DISTANCE, HEADERS);
+    }
+
+    /// Behind a larger one: asks for the headers of the next record, and for those of the sixth large record ahead, where it lies
+    /// if the records' lengths repeat.
     #[inline]
-    pub fn prefetch(&mut self) {
+    pub fn prefetch_apart(&mut self) {
         let ahead = 2 * self.start - self.large[self.oldest].min(self.start);
         self.large[self.oldest] = self.start;
         self.oldest = (self.oldest + 1) % AHEAD;
-        for at in [self.start, ahead] {
-            if let Some(headers) = self.bytes.get(at..).and_then(<[u8]>::first_chunk::<HEADERS>) {
-                prefetch(headers);
-            }
-        }
+        prefetch_at(&self.bytes, self.start, HEADERS);
+        prefetch_at(&self.bytes, ahead, HEADERS);
     }
 
     /// Bytes of the last consumed record, by the place that `consume` gave.

@@ -169,13 +169,15 @@ impl Pcap {
                 return None;
             }
             let at = block.consume(RECORD_HEADER + captured);
-            block.prefetch();
+            block.prefetch_apart();
             at
         } else {
             if captured == 0 {
                 return None;
             }
-            block.consume(RECORD_HEADER + captured)
+            let at = block.consume(RECORD_HEADER + captured);
+            block.prefetch();
+            at
         } + RECORD_HEADER;
         Some(self.record_of(fields, at, captured, fields[3], Direction::Unknown))
     }

@@ -102,6 +102,8 @@ impl Pcapng {
         self.last_ns = time_ns;
         let at = block.consume(total);
         if total > NEAR {
+            block.prefetch_apart();
+        } else {
             block.prefetch();
         }
         Some(Record {
