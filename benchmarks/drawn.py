@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Transfers of kinds that nobody chose, over real hosts and an emulated path.
 
-    drawn.py LAB OUT [--count N] [--seed S] [-j N]
+    drawn.py LAB OUT [--count N] [--seed S] [-j N] [--inside]
 
 Each transfer is drawn at random: the stack and its congestion control, the path and what it loses, reorders and
 duplicates, the windows, the application. LAB is the path emulator and its driver, as for `pairs.py`; it needs root.
 OUT gets a folder a transfer, which `packets.py` compares event by event (`packets.py OUT --misses FILE`) and the grader
 grades. The same seed draws the same transfers, but what happens in them is another sample each time.
+
+With `--inside` each is captured inside the path as well, somewhere between its ends, before or behind what is lost
+at random.
 
 A rule is found and tried on transfers of some seeds, and then measured on those of others.
 """
@@ -150,11 +153,19 @@ KINDS = (
 )
 
 
-def make(lab: Path, out: Path, count: int, seed: int, jobs: int) -> int:
+def somewhere(generator: random.Random) -> Scenario:
+    """Where inside the path it is captured: the share of the way from the sender, and on which side of the losses."""
+    share = generator.choice([0.05, 0.2, 0.35, 0.5, 0.65, 0.8, 0.95])
+    return {"mid": {"mid_frac": share, "loss_after_mid": generator.choice([0, 1])}}
+
+
+def make(lab: Path, out: Path, count: int, seed: int, jobs: int, inside: bool) -> int:
     """Run the transfers that are not there yet; how many of all are missing or came out late."""
     driver = pairs.load_driver(lab)
-    generator = random.Random(seed)
+    generator, places = random.Random(seed), random.Random(f"inside {seed}")
     drawn = [draw(generator, f"drawn-{seed}-{number:02d}") for number in range(count)]
+    if inside:
+        drawn = [scenario | somewhere(places) for scenario in drawn]
     todo = [
         (scenario, FIRST + number, str(out.resolve()))
         for number, scenario in enumerate(drawn)
@@ -173,9 +184,10 @@ def main() -> int:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--count", type=int, default=70)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--inside", action="store_true", help="capture each inside the path as well")
     parser.add_argument("--jobs", "-j", type=int, default=4)
     arguments = parser.parse_args()
-    return bool(make(arguments.lab, arguments.out, arguments.count, arguments.seed, arguments.jobs))
+    return bool(make(arguments.lab, arguments.out, arguments.count, arguments.seed, arguments.jobs, arguments.inside))
 
 
 if __name__ == "__main__":

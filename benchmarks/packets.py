@@ -31,10 +31,13 @@ from packets_truth import (
     COPY,
     LATE_AGAIN,
     LOST,
+    MIDDLE,
     NOTHING,
     ORIGINAL,
+    RECEIVER,
     REORDERING,
     RETRANSMISSION,
+    SENDER,
     WORDS,
     Arrival,
     Capture,
@@ -49,6 +52,7 @@ from packets_truth import (
     mark_simulated,
     match,
     rows,
+    that_passed,
     transmissions,
 )
 from packets_without import WITHOUT
@@ -118,9 +122,15 @@ def compare(folder: Path, without: list[str]) -> Found:
     arrivals = match(sent, sender, receiver, folder.name, found)
     at_receiver(folder.name, sent, arrivals, receiver, found)
     at_sender(folder.name, sent, sender, found)
-    by_segment(folder.name, sent, receiver, found)
-    causes(folder, truth, simulated, sender, receiver, arrivals, found)
-    by_count(sent, arrivals, sender, receiver, found)
+    seen = {RECEIVER: (receiver, arrivals)}
+    for path in folder.glob("midpath.pcap*"):
+        behind = bool(truth["parameters"]["mid"].get("loss_after_mid"))
+        middle = Capture(path, src, without)
+        seen[MIDDLE] = (middle, match(that_passed(sent, behind), sender, middle, f"{folder.name}, middle", found))
+    for place, (capture, _) in seen.items():
+        by_segment(folder.name, sent, place, capture, found)
+    causes(folder, truth, simulated, sender, seen, found)
+    by_count(sent, sender, seen, found)
     return found
 
 
@@ -227,8 +237,8 @@ def at_sender(name: str, sent: list[Sent], capture: Capture, found: Found) -> No
                 found.misses.append(Miss("lost or not", name, "sender", true, word, one.frame, note))
 
 
-def by_segment(name: str, sent: list[Sent], capture: Capture, found: Found) -> None:
-    """Losses seen from the receiver."""
+def by_segment(name: str, sent: list[Sent], place: str, capture: Capture, found: Found) -> None:
+    """Losses seen from where a lost transmission may not pass."""
     edges: dict[Ends, list[int]] = defaultdict(list)
     true: Counter[tuple[Ends, int]] = Counter()
     for one in sent:
@@ -250,7 +260,7 @@ def by_segment(name: str, sent: list[Sent], capture: Capture, found: Found) -> N
         right = [one for one in told if left_over[one] > 0]
         said[TCPFIT].update(told)
         left_over.subtract(right)
-        found.weigh("receiver", event, len(told), len(right))
+        found.weigh(place, event, len(told), len(right))
     if (flags := tshark(capture)) is not None:
         said[TSHARK] = Counter()
         highest: dict[Ends, int] = defaultdict(lambda: 1)
@@ -260,12 +270,12 @@ def by_segment(name: str, sent: list[Sent], capture: Capture, found: Found) -> N
             highest[flow] = max(highest[flow], right)
     for program, counted in said.items():
         missed, invented = true - counted, counted - true
-        found.segments[program].update(true=true.total(), missed=missed.total(), invented=invented.total())
+        found.segments[place, program].update(true=true.total(), missed=missed.total(), invented=invented.total())
         if program == TCPFIT:
             for wrong, truth, word in ((missed, LOST, ARRIVED), (invented, ARRIVED, LOST)):
                 for (flow, left), number in wrong.items():
                     note = f"offset {left}" + (f" of port {flow.dport}" if len(edges) > 1 else "")
-                    miss = Miss("losses seen from the receiver", name, "receiver", truth, word, None, note)
+                    miss = Miss(f"losses seen from the {place}", name, place, truth, word, None, note)
                     found.misses += [miss] * number
 
 
@@ -274,8 +284,7 @@ def causes(
     truth: dict[str, Any],
     simulated: bool,
     sender: Capture,
-    receiver: Capture,
-    arrivals: list[Arrival],
+    seen: dict[str, tuple[Capture, list[Arrival]]],
     found: Found,
 ) -> None:
     """Timeouts, probes and recoveries, paired in time."""
@@ -294,10 +303,10 @@ def causes(
         smoothed = [int(row["rtt_us"]) / 1e6 for row in rows(polled) if int(row["unacked"])] if polled.exists() else []
         rtt_s = max(truth["summary"]["base_rtt_ms"] / 1e3, fmean(smoothed) if smoothed else 0)
         flows = "one flow" if truth["summary"]["flows"] == 1 else "several flows"
-    for place, capture in (("sender", sender), ("receiver", receiver)):
+    for place, (capture, arrivals) in {SENDER: (sender, []), **seen}.items():
         start_s = capture.data[0][2]
         for kind, at_sender_s in happened.items():
-            true = at_sender_s if place == "sender" else as_it_arrives(at_sender_s, of_syn, arrivals)
+            true = at_sender_s if place == SENDER else as_it_arrives(at_sender_s, of_syn, arrivals)
             said: Times = defaultdict(list)
             events: dict[tuple[tuple[int, int], float], dict[str, Any]] = {}
             for event in capture.events:
@@ -343,31 +352,40 @@ def unpaired(said: Sequence[float], true: Sequence[float], apart_s: float) -> tu
     return [said[i] for i in sorted(left)], [true[j] for j in sorted(right)]
 
 
-def by_count(sent: list[Sent], arrivals: list[Arrival], sender: Capture, receiver: Capture, found: Found) -> None:
+def by_count(sent: list[Sent], sender: Capture, seen: dict[str, tuple[Capture, list[Arrival]]], found: Found) -> None:
     """Counts a capture, which is all that tcptrace has."""
-    again = sum(one.again for one in sent)
+    resent = "retransmissions, at the sender"
+    true = {resent: sum(one.again for one in sent)}
+    said: dict[tuple[str, str], int] = {}
+    said[resent, TCPFIT] = sender.totals["retransmitted_segments"]
+    if (flags := tshark(sender)) is not None:
+        strict = {"retransmission", "fast_retransmission", "spurious_retransmission"}
+        said[resent, TSHARK] = sum(bool(of & strict) for of in flags.values())
+        said[resent, TSHARK_LOOSE] = sum(bool(of & (strict | {"out_of_order"})) for of in flags.values())
+    if not absent(TCPTRACE):
+        said[resent, TCPTRACE] = sum(tcptrace(sender))
+    for place, (capture, arrivals) in seen.items():
+        overtaken = f"late segments, at the {place}"
+        true[overtaken] = late_segments(arrivals)
+        said[overtaken, TCPFIT] = capture.totals["reordered_segments"]
+        if (flags := tshark(capture)) is not None:
+            said[overtaken, TSHARK] = sum("out_of_order" in of for of in flags.values())
+        if not absent(TCPTRACE):
+            said[overtaken, TCPTRACE] = tcptrace(capture)[1]
+    for (what, program), number in said.items():
+        counter, right = found.counts[what, program], true[what]
+        counter.update(captures=1, said=number, true=right, right=number == right)
+        counter.update(near=abs(number - right) <= max(1, 0.05 * right), off=abs(number - right))
+
+
+def late_segments(arrivals: list[Arrival]) -> int:
+    """Those that came after something sent later, copies left out."""
     late = 0
     newest: dict[Ends, int] = defaultdict(lambda: -1)
     for arrival in arrivals:
         late += not arrival.copy and arrival.sent.number < newest[arrival.flow]
         newest[arrival.flow] = max(newest[arrival.flow], arrival.sent.number)
-    said: dict[tuple[str, str], int] = {}
-    resent, overtaken = "retransmissions, at the sender", "late segments, at the receiver"
-    said[resent, TCPFIT] = sender.totals["retransmitted_segments"]
-    said[overtaken, TCPFIT] = receiver.totals["reordered_segments"]
-    if (flags := tshark(sender)) is not None:
-        strict = {"retransmission", "fast_retransmission", "spurious_retransmission"}
-        said[resent, TSHARK] = sum(bool(of & strict) for of in flags.values())
-        said[resent, TSHARK_LOOSE] = sum(bool(of & (strict | {"out_of_order"})) for of in flags.values())
-        said[overtaken, TSHARK] = sum("out_of_order" in of for of in (tshark(receiver) or {}).values())
-    if not absent(TCPTRACE):
-        said[resent, TCPTRACE] = sum(tcptrace(sender))
-        said[overtaken, TCPTRACE] = tcptrace(receiver)[1]
-    for (what, program), number in said.items():
-        true = again if what == resent else late
-        counter = found.counts[what, program]
-        counter.update(captures=1, said=number, true=true, right=number == true)
-        counter.update(near=abs(number - true) <= max(1, 0.05 * true), off=abs(number - true))
+    return late
 
 
 if __name__ == "__main__":

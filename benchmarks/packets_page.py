@@ -36,8 +36,11 @@ here every packet is compared. Nothing was tuned for this page.
   nobody asked, is *stray*; strays count as wrong in the first table.
 - **At the sender** the question is whether a transmission was lost. *In question* are the transmissions whose bytes
   were sent more than once, or that were lost; the others nobody doubts.
-- **Losses seen from the receiver**: as the transmission is not in the capture, losses are counted by segment: how many
-  transmissions of it were lost, and how many a program says. What is too few is missed, what is too many invented.
+- **In the middle** are captures inside the path, of the transfers that have one, before or behind what is lost at
+  random, and behind the queue. What passes there is matched as at the receiver.
+- **Losses seen from the receiver** or the middle: as the transmission may not be in the capture, losses are counted by
+  segment: how many transmissions of it were lost, and how many a program says. What is too few is missed, what is too
+  many invented.
 - **Causes**: expiries of the retransmission timer, tail loss probes and entries into fast recovery, from the kernel's
   tracepoints (they agree with its counters) or from the simulator. An event that is said and one that happened are
   paired if they are at most a round trip apart (the mean smoothed one of the flow), nearest first, each in one pair at
@@ -174,12 +177,12 @@ def sender_tables(found: Found) -> str:
 
 
 def segment_table(found: Found) -> str:
-    table: list[tuple[str, ...]] = [("program", "lost", "missed", "invented", "precision", "recall")]
-    for program, counter in found.segments.items():
+    table: list[tuple[str, ...]] = [("capture", "program", "lost", "missed", "invented", "precision", "recall")]
+    for (place, program), counter in sorted(found.segments.items()):
         hit = counter["true"] - counter["missed"]
         numbers = [f"{counter[key]:,}" for key in ("true", "missed", "invented")]
-        table.append((program, *numbers, share(hit, hit + counter["invented"]), share(hit, counter["true"])))
-    return f"## Losses seen from the receiver\n\n{aligned(table)}\n"
+        table.append((place, program, *numbers, share(hit, hit + counter["invented"]), share(hit, counter["true"])))
+    return f"## Losses seen from the receiver and the middle\n\n{aligned(table, left=2)}\n"
 
 
 def cause_table(found: Found) -> str:

@@ -7,7 +7,7 @@ import csv
 import gzip
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
@@ -31,6 +31,9 @@ ACCEPTED = {
 }
 
 LOST, ARRIVED = "lost", "not lost"
+
+SENDER, MIDDLE, RECEIVER = "sender", "middle", "receiver"
+QUEUE = "queue"  # the reason of what found it full, before which nobody captures
 
 
 class Ends(NamedTuple):
@@ -57,6 +60,8 @@ class Sent:
     resent_by: int | None = None
     """Frame of the next transmission of its first byte."""
     lost: bool = False
+    reason: str = ""
+    """Of the loss, as the path has it."""
     late_s: float | None = None
     """When it left a path that had held it back."""
     arrived: int = 0
@@ -84,8 +89,8 @@ class Found:
     """By program: words about originals that came in order, all of them wrong."""
     sender: dict[str, Counter[tuple[str, str, str]]] = field(default_factory=lambda: defaultdict(Counter))
     """By program: (class, truth, word) of the transmissions."""
-    segments: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
-    """By program: losses seen from the receiver, by segment."""
+    segments: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
+    """By place and program: losses seen from there, by segment."""
     causes: dict[tuple[str, str, str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     """By flows, cause, place and program: paired, said, true."""
     counts: dict[tuple[str, str], Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -203,6 +208,7 @@ def mark_dropped(folder: Path, truth: dict[str, Any], sent: list[Sent], found: F
             near[-1].late_s = float(row["out_time"])
         else:
             near[-1].lost = True
+            near[-1].reason = row["reason"]
             dropped += 1
     if dropped != (counted := truth["summary"]["data_pkts_dropped"]):
         found.doubts.append(f"{folder.name}: {counted} segments were dropped, {dropped} are in the capture")
@@ -234,6 +240,11 @@ class Arrival(NamedTuple):
     right: int
     sent: Sent
     copy: bool
+
+
+def that_passed(sent: list[Sent], behind: bool) -> list[Sent]:
+    """The transmissions as a place inside the path has them, all but the queue's losses being before or `behind` it."""
+    return [replace(one, lost=one.lost and not (behind and one.reason != QUEUE), arrived=0) for one in sent]
 
 
 def match(sent: list[Sent], sender: Capture, capture: Capture, name: str, found: Found) -> list[Arrival]:
