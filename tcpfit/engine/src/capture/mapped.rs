@@ -3,7 +3,8 @@
 //!
 //! A page that is gone when it is looked at ends the process, so a file is mapped only while nobody can shorten it: where
 //! it lies on a disk of this machine and the kernel grants a lease, which it does not for a file that is open for writing. Whoever
-//! opens it for writing later waits until the lease is given back, which is asked for with every window (fcntl(2)). Pages
+//! opens it for writing later waits until the lease is given back, which is asked for with every window (fcntl(2)); only who
+//! is suspended for longer than the kernel lets others wait loses it before. Pages
 //! come in windows, by a call that fails where a page cannot be had (madvise(2), MADV_POPULATE_READ: Linux 5.14); from
 //! there on, as wherever there is no mapping, the file is read.
 
