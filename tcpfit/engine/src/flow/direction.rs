@@ -53,7 +53,7 @@ pub struct Flow {
     /// Highest ACK whose flags could echo a mark, where the capture is not at the sender.
     pub newest_ack: u64,
     /// The last FIN without data.
-    pub fin: Option<Box<Passing>>,
+    pub fin: Option<Passing>,
     /// It has been acknowledged.
     fin_taken: bool,
     pub early: Option<Box<EarlyAcks>>,
@@ -249,10 +249,7 @@ impl Flow {
     /// A FIN without data. It takes a sequence number and is sent again like data (RFC 9293, 3.4), but is no data segment.
     pub fn on_fin(&mut self, passing: Passing, sink: &mut dyn Sink) {
         self.arrivals.on_fin(passing, &mut self.sender, sink);
-        let earlier = self
-            .fin
-            .replace(Box::new(passing))
-            .filter(|fin| fin.left == passing.left);
+        let earlier = self.fin.replace(passing).filter(|fin| fin.left == passing.left);
         let Some(earlier) = earlier.filter(|fin| passing.time_ns - fin.time_ns > FIN_COPY_NS) else {
             return;
         };
