@@ -216,3 +216,47 @@ fn a_connection_that_takes_the_ports_of_another_is_found_in_the_same_batch() {
         }
     }
 }
+
+#[test]
+fn what_comes_when_a_connection_is_due_is_none_of_it_however_many_wait_to_be_settled() {
+    const LAST: u32 = STEPS;
+    let over = |connection: u32, late_ns: Option<i64>| {
+        let acknowledged = Segment {
+            flags: flags::ACK,
+            seq: 3002 - connection % 7,
+            ack: 2,
+            payload: 0,
+            ..packet(connection, LAST - 2)
+        };
+        let last = Segment {
+            time_ns: i64::from(LAST) * 400_000_000 + i64::from(connection) * 1000,
+            frame: u64::from(LAST * MANY + connection + 1),
+            ..acknowledged
+        };
+        let late = late_ns.map(|late_ns| Segment {
+            time_ns: last.time_ns + late_ns,
+            frame: last.frame + u64::from(MANY),
+            ..packet(connection, 8)
+        });
+        let all = (0..STEPS).map(move |step| packet(connection, step));
+        all.chain([last]).chain(late)
+    };
+    let read = |others: u32, late_ns: Option<i64>, packed_from: usize| {
+        let mut segments: Vec<_> = over(0, late_ns).collect();
+        segments.extend((1..=others).flat_map(|connection| over(connection, None)));
+        segments.sort_by_key(|segment| segment.time_ns);
+        let settings = Settings {
+            packed_from,
+            ..Settings::default()
+        };
+        flows(&tables(&segments, None, settings), 1001)
+    };
+    for others in [0, 1, 14, 15, 16, 40] {
+        for packed_from in [0, usize::MAX] {
+            let read = |late_ns| read(others, late_ns, packed_from);
+            assert_eq!(1, read(None).len());
+            assert_ne!(read(None), read(Some(990_000_000)), "{others} others");
+            assert_eq!(read(None), read(Some(1_000_000_000)), "{others} others");
+        }
+    }
+}

@@ -234,11 +234,16 @@ impl<T: Copy + Default> Ring<T> {
 
     /// The ring without its elements, if it has room for one at least and for `most` at most: another can have it.
     pub fn emptied(self, most: usize) -> Option<Self> {
-        (1..=most).contains(&self.near.capacity()).then_some(Self {
+        self.is_small(most).then_some(Self {
             front: 0,
             len: 0,
             ..self
         })
+    }
+
+    /// It has room for an element, and for so many at most.
+    pub fn is_small(&self, most: usize) -> bool {
+        (1..=most).contains(&self.near.capacity())
     }
 
     /// Slots in use before another one is.

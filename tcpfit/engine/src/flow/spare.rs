@@ -8,11 +8,14 @@ use crate::flow::direction::Flow;
 use crate::flow::packed::Packed;
 use crate::flow::ring::Ring;
 use crate::flow::scoreboard::Unit;
+use crate::flow::table::settle::TOGETHER;
 
-/// Flows kept: those of a connection.
-const FLOWS: usize = 2;
+/// Connections kept.
+const CONNECTIONS: usize = TOGETHER;
+/// Flows kept: those of as many connections.
+const FLOWS: usize = 2 * TOGETHER;
 /// Packed connections kept.
-const PACKED: usize = 16;
+const PACKED: usize = TOGETHER;
 /// Boards kept: connections close in trains, and what one gives another takes soon.
 const BOARDS: usize = 64;
 /// Outstanding segments of a flow whose board is kept had room for so many at most, so that what is kept, and what the next
@@ -22,7 +25,7 @@ const ROOM: usize = 64;
 #[derive(Default)]
 #[expect(clippy::vec_box, reason = "boxes are what is kept, not what was in them")]
 pub struct Spare {
-    connection: Option<Box<Connection>>,
+    connections: Vec<Box<Connection>>,
     flows: Vec<Box<Flow>>,
     boards: Vec<Ring<Unit>>,
     packed: Vec<Box<Packed>>,
@@ -30,11 +33,13 @@ pub struct Spare {
 
 impl Spare {
     pub fn give_connection(&mut self, connection: Box<Connection>) {
-        self.connection = Some(connection);
+        if self.connections.len() < CONNECTIONS {
+            self.connections.push(connection);
+        }
     }
 
     pub fn connection(&mut self, new: Connection) -> Box<Connection> {
-        boxed(self.connection.take(), new)
+        boxed(self.connections.pop(), new)
     }
 
     pub fn give_packed(&mut self, packed: Box<Packed>) {
@@ -49,25 +54,32 @@ impl Spare {
 
     /// A flow that was given out.
     pub fn give_flow(&mut self, mut flow: Box<Flow>) {
-        self.give_board(std::mem::take(&mut flow.sender.board.units));
+        let units = &mut flow.sender.board.units;
+        if !units.is_small(ROOM) {
+            *units = Ring::default();
+        }
         if self.flows.len() < FLOWS && flow.is_plain() {
+            // with its board: to move that now would wait until all that was written before has reached the cache
             self.flows.push(flow);
+        } else {
+            self.give_board(std::mem::take(&mut flow.sender.board.units));
         }
     }
 
     /// A flow as `new` makes it, written where it stays: it is long.
     #[inline]
     pub fn flow(&mut self, new: impl FnOnce() -> Flow) -> Box<Flow> {
-        let mut flow = match self.flows.pop() {
+        let (mut flow, units) = match self.flows.pop() {
             Some(mut place) => {
                 let room = place.sender.rounds.room();
+                let units = std::mem::take(&mut place.sender.board.units).emptied(ROOM);
                 *place = new();
                 place.sender.rounds.reuse(room);
-                place
+                (place, units)
             }
-            None => Box::new(new()),
+            None => (Box::new(new()), None),
         };
-        if let Some(units) = self.boards.pop() {
+        if let Some(units) = units.or_else(|| self.boards.pop()) {
             flow.sender.board.units = units;
         }
         flow

@@ -8,27 +8,15 @@ use crate::flow::listing::Listing;
 use crate::flow::packed::{Packed, Store};
 use crate::flow::past::Past;
 use crate::flow::places::{Kept, Places};
-use crate::flow::seed::{Hashes, Seed};
+use crate::flow::seed::Seed;
 use crate::flow::spare::Spare;
 use crate::quality::clock::{Clock, Verdict};
 use crate::rows::{Sink, Vantage};
 use crate::segment::{flags, Segment};
+use settle::Closing;
 use std::collections::VecDeque;
 
-/// Packets of a closed connection are known as such for so long (RFC 9293's 2 MSL is longer than needed here).
-const LINGER_NS: i64 = 10_000_000_000;
-/// Of it, how long the connection itself stays once each end has the other's FIN: its last segments sent again, by timers
-/// that the lost answer let run out, and copies that were still under way come within it.
-const OVER_NS: i64 = 1_000_000_000;
-/// A connection without a packet for this long is settled; what comes later is followed as a new one. One that carried data
-/// may be quiet between two keep-alives, which are two hours apart (RFC 9293, 3.8.4; RFC 5382, REQ-5 asks translators to
-/// remember it for as long).
-const IDLE_NS: i64 = (2 * 60 + 4) * 60_000_000_000;
-/// The same of one that carried none.
-const EMPTY_NS: i64 = 600_000_000_000;
-/// Between two looks for idle connections, in time of the capture; what one has in reserve that was quiet for so long is
-/// given back.
-const SWEEP_NS: i64 = 60_000_000_000;
+pub mod settle;
 
 /// Connections that are looked for without the index.
 const RECENT: usize = 1024;
@@ -41,8 +29,6 @@ pub const PACKED_FROM: usize = 2048;
 
 /// Connections followed at once, unless the user says otherwise: some 150 MB where none carries data.
 pub const MAX_FLOWS: usize = 1 << 18;
-/// Of these so many parts are settled at a time when there is no room.
-const ROOM: usize = 4;
 
 /// Identities of VLANs and tunnels remembered, to find the other direction of a connection under another one.
 const AROUNDS: usize = 8;
@@ -100,14 +86,6 @@ pub struct Tracker {
     packed_from: usize,
     /// Connections settled to make room for others.
     crowded_out: u64,
-}
-
-/// A connection that has ended, and until when it stays as it is.
-#[derive(Clone, Copy)]
-struct Closing {
-    due_ns: i64,
-    place: u32,
-    number: u32,
 }
 
 /// Where a connection is whose ports have that sum.
@@ -205,7 +183,14 @@ impl Tracker {
             self.follow_late(&Segment { time_ns, ..*segment }, sink);
             return;
         }
-        let found = self.look_up(self.seed.of(segment), segment);
+        let waits = |place| {
+            self.clock
+                .last_ns()
+                .is_some_and(|now_ns| self.is_overdue(place, now_ns))
+        };
+        let found = self
+            .look_up(self.seed.of(segment), segment)
+            .filter(|&(place, _)| !waits(place));
         let ahead_ns = found.and_then(|(place, end)| self.unpacked(place, sink)?.1.ahead_ns(end, segment));
         if self.clock.take(segment, ahead_ns) == Verdict::Release {
             for segment in self.clock.release() {
@@ -259,7 +244,8 @@ impl Tracker {
             Some(place) => self.places.at(place, segment),
             None => self.find_recent(segment),
         };
-        match found.filter(|_| !segment.has(flags::SYN)) {
+        let ordinary = |place: u32| !segment.has(flags::SYN) && !self.places.listings[place as usize].ends_soon;
+        match found.filter(|&(place, _)| ordinary(place)) {
             Some((place, end)) => self.push_to(place, end, segment, sink),
             None => self.follow_other(segment, sink),
         }
@@ -271,7 +257,11 @@ impl Tracker {
         if segment.has(flags::SYN) {
             self.past.prefetch(hash);
         }
-        let found = self.look_up(hash, segment);
+        let mut found = self.look_up(hash, segment);
+        if found.is_some_and(|(place, _)| self.is_overdue(place, segment.time_ns)) {
+            self.settle_over(segment.time_ns, sink);
+            found = self.look_up(hash, segment);
+        }
         let ordinary = found.filter(|_| !segment.has(flags::SYN));
         let Some((place, end)) = ordinary.or_else(|| self.find_or_open(hash, found, segment, sink)) else {
             return; // late, of a connection that is settled
@@ -311,7 +301,7 @@ impl Tracker {
         }
         self.other_way(segment, sink).or_else(|| {
             if self.live >= self.max_flows {
-                self.make_room(sink);
+                self.make_room(segment.time_ns, sink);
             }
             Some((self.open(hash, segment), 0))
         })
@@ -383,18 +373,6 @@ impl Tracker {
         self.push_to(place, end, segment, sink);
     }
 
-    /// What is due by the time of the capture.
-    #[cold]
-    fn on_time(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        self.settle_closed(now_ns, sink);
-        if now_ns >= self.next_sweep_ns {
-            self.sweep(now_ns, sink);
-        }
-        let first_ns = |queue: &VecDeque<Closing>| queue.front().map_or(i64::MAX, |first| first.due_ns);
-        let queues = [first_ns(&self.closing), first_ns(&self.over), self.past.due_ns()];
-        self.next_due_ns = queues.into_iter().fold(self.next_sweep_ns, i64::min);
-    }
-
     /// The SYN opens another connection than the one there.
     fn is_reused(&mut self, place: u32, end: usize, segment: &Segment, sink: &mut dyn Sink) -> bool {
         match &self.places.kept[place as usize] {
@@ -411,41 +389,6 @@ impl Tracker {
         let kept = &mut self.places.kept[place as usize];
         let connection = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink)?;
         Some((listing, connection))
-    }
-
-    /// Lets a connection that has just closed wait for late packets; less long once it is over.
-    #[cold]
-    fn linger(&mut self, place: u32, now_ns: i64) {
-        let listing = &mut self.places.listings[place as usize];
-        let (local, over) = match &mut self.places.kept[place as usize] {
-            Kept::Live(connection) => {
-                if !listing.lingers {
-                    connection.shrink(&mut self.numbers.spare);
-                }
-                (connection.local_end(), connection.is_over())
-            }
-            Kept::Packed(packed) => (packed.local_end(), packed.is_over()),
-            _ => return,
-        };
-        if !std::mem::replace(&mut listing.lingers, true) {
-            self.hosts.learn_local(listing, local);
-            if let Kept::Live(connection) = &self.places.kept[place as usize] {
-                for end in 0..2 {
-                    let (waited_out, probes) = connection.tails(end);
-                    self.hosts.learn_tails(listing, end, waited_out, probes);
-                    self.hosts.learn_least(listing, end, connection.least_to(end));
-                }
-            }
-        }
-        listing.ends_soon = over;
-        let (queue, due_ns) = if over {
-            (&mut self.over, now_ns + OVER_NS)
-        } else {
-            (&mut self.closing, now_ns + LINGER_NS)
-        };
-        let number = listing.number;
-        queue.push_back(Closing { due_ns, place, number });
-        self.next_due_ns = self.next_due_ns.min(due_ns);
     }
 
     /// A connection whose other direction comes through another VLAN or tunnel: switches tag, and paths encapsulate, one
@@ -510,139 +453,6 @@ impl Tracker {
         self.index.insert(hash, place);
         place
     }
-
-    /// Gives out the connection there, and forgets it; the hashes that it was known by, and the initial sequence number of
-    /// each end.
-    fn settle(&mut self, place: u32, sink: &mut dyn Sink) -> Option<(Hashes, [Option<u32>; 2])> {
-        let listing = &self.places.listings[place as usize];
-        let hashes = self.seed.all(&listing.ends);
-        for hash in hashes.into_iter().flatten() {
-            self.index.prefetch(hash);
-            self.past.prefetch(hash);
-        }
-        let kept = &mut self.places.kept[place as usize];
-        let connection = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink)?;
-        if listing.lingers {
-            self.hosts
-                .learn_counts(listing, [0, 1].map(|end| connection.counts(end)));
-        }
-        connection.finish(listing, &mut self.numbers, sink);
-        let isns = connection.isns();
-        if let Kept::Live(connection) = self.places.free(place) {
-            self.numbers.spare.give_connection(connection);
-        }
-        self.live -= 1;
-        for hash in hashes.into_iter().flatten() {
-            self.index.remove(hash, place);
-        }
-        Some((hashes, isns))
-    }
-
-    fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        while let Some(first) = due(&mut self.closing, now_ns) {
-            let Some((listing, kept)) = self.waiting(first).filter(|(listing, _)| !listing.ends_soon) else {
-                continue;
-            };
-            let goes_on = match kept {
-                Kept::Live(connection) => connection.outlives_reset() || !connection.is_over(),
-                Kept::Packed(packed) => !packed.is_over(),
-                Kept::Nothing => false,
-            };
-            if goes_on && listing.last_ns > first.due_ns - LINGER_NS {
-                let due_ns = listing.last_ns.saturating_add(LINGER_NS);
-                self.closing.push_back(Closing { due_ns, ..first });
-            } else {
-                self.settle(first.place, sink);
-            }
-        }
-        while let Some(first) = due(&mut self.over, now_ns) {
-            let next = |n: usize| self.over.get(n).map(|next| next.place);
-            self.places.prefetch_to_settle(next, &self.store);
-            if self.waiting(first).is_none() {
-                continue;
-            }
-            if let Some((hashes, isns)) = self.settle(first.place, sink) {
-                self.past.add(hashes, isns, first.due_ns + (LINGER_NS - OVER_NS));
-            }
-        }
-        // no more of them are kept than connections are followed
-        self.past.forget(now_ns, self.max_flows);
-    }
-
-    /// The connection that was to wait there, if it still does.
-    fn waiting(&self, waits: Closing) -> Option<(&Listing, &Kept)> {
-        self.places.open(waits.place, waits.number)
-    }
-
-    #[cold]
-    fn sweep(&mut self, now_ns: i64, sink: &mut dyn Sink) {
-        self.next_sweep_ns = now_ns.saturating_add(SWEEP_NS);
-        let mut idle: Vec<(u32, u32)> = Vec::new();
-        for ((place, listing), kept) in (0..).zip(&self.places.listings).zip(&mut self.places.kept) {
-            if !kept.is_open() {
-                continue;
-            }
-            let idle_ns = if kept.carries_data() { IDLE_NS } else { EMPTY_NS };
-            if listing.last_ns.saturating_add(idle_ns) < now_ns {
-                idle.push((listing.number, place));
-            } else if let (Kept::Live(connection), true) = (kept, listing.last_ns.saturating_add(SWEEP_NS) < now_ns) {
-                connection.shrink(&mut self.numbers.spare);
-            }
-        }
-        // in order of first packet, whatever places were free then
-        idle.sort_unstable();
-        for (_, place) in idle {
-            self.settle(place, sink);
-        }
-    }
-
-    /// Settles a part of the connections: those without data before others, then those quiet the longest.
-    #[cold]
-    fn make_room(&mut self, sink: &mut dyn Sink) {
-        let all = self.places.all_open();
-        let mut open: Vec<(bool, i64, u32, u32)> = all
-            .map(|(place, listing, carries_data)| (carries_data, listing.last_ns, listing.number, place))
-            .collect();
-        let part = (open.len() / ROOM).max(1);
-        open.select_nth_unstable(part - 1);
-        open.truncate(part);
-        open.sort_unstable_by_key(|&(_, _, number, _)| number);
-        self.crowded_out += open.len() as u64;
-        for (.., place) in open {
-            self.settle(place, sink);
-        }
-    }
-
-    /// Settles and gives out everything that is still open; the tracker is empty after it.
-    pub fn finish(&mut self, sink: &mut impl Sink) {
-        self.clock.end();
-        for segment in self.clock.release() {
-            self.follow_late(&segment, sink);
-        }
-        self.store.end();
-        let all = self.places.all_open();
-        let mut open: Vec<(u32, u32)> = all.map(|(place, listing, _)| (listing.number, place)).collect();
-        open.sort_unstable();
-        for (n, &(_, place)) in open.iter().enumerate() {
-            let next = |later: usize| open.get(n + 1 + later).map(|&(_, place)| place);
-            self.places.prefetch_to_settle(next, &self.store);
-            let listing = &self.places.listings[place as usize];
-            let kept = &mut self.places.kept[place as usize];
-            if let Some(connection) = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink) {
-                connection.finish(listing, &mut self.numbers, sink);
-            }
-            if let Kept::Live(connection) = std::mem::replace(kept, Kept::Nothing) {
-                self.numbers.spare.give_connection(connection);
-            }
-        }
-        self.places = Places::default();
-        self.store = Store::default();
-        self.index.clear();
-        self.live = 0;
-        self.closing.clear();
-        self.over.clear();
-        self.past = Past::default();
-    }
 }
 
 /// The connection, if it is followed; packed it is no longer.
@@ -670,10 +480,4 @@ fn unpacked<'a>(
 #[inline]
 fn ports(segment: &Segment) -> u32 {
     u32::from(segment.sport) + u32::from(segment.dport)
-}
-
-/// The first of the queue, if its time has come.
-fn due(queue: &mut VecDeque<Closing>, now_ns: i64) -> Option<Closing> {
-    queue.front().filter(|first| first.due_ns <= now_ns)?;
-    queue.pop_front()
 }

@@ -97,7 +97,8 @@ impl Clock {
         })
     }
 
-    fn last_ns(&self) -> Option<i64> {
+    /// Time of the last segment that was followed.
+    pub fn last_ns(&self) -> Option<i64> {
         self.started.then_some(self.newest_ns)
     }
 
