@@ -109,6 +109,27 @@ def test_queue_of_a_flow_without_timestamps_is_told_by_what_it_lost(tmp_path, pa
 @pytest.mark.parametrize(
     "path",
     [
+        # slow start goes on until the queue overflows: in the recovery from that it empties, and half a window of ACKs
+        # lets nothing go
+        QueuePath(**LINK, queue=120, seconds=6, sack=True, stamped=True),
+        QueuePath(**LINK, queue=40, threshold=50, seconds=40, sack=True, stamped=True),
+        QueuePath(**LINK, threshold=60, lost=frozenset(range(300, 20_000, 900)), seconds=25, sack=True, stamped=True),
+        QueuePath(**LINK, queue=40, threshold=50, seconds=40, stamped=True),
+    ],
+    ids=["slow-start", "overflow", "emptied", "no-sack"],
+)
+def test_round_trip_in_a_recovery_is_that_of_what_is_acknowledged(tmp_path, path):
+    path.run(tmp_path)
+    ends = [tcpfit.analyze(tmp_path / f"{end}.pcap") for end in ("sender", "receiver")]
+    sender, receiver = (end.flows.row(0, named=True) for end in ends)
+    assert (sender["vantage"], receiver["vantage"]) == ("sender", "receiver")
+    assert receiver["rtt_mean_s"] == pytest.approx(sender["rtt_mean_s"], rel=0.015)
+    assert receiver["rto_s"] == pytest.approx(sender["rto_s"], rel=0.01)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
         QueuePath(**LINK, queue=40, threshold=50, seconds=38),
         QueuePath(**LINK, queue=40, threshold=50, seconds=38, sack=True),
         # losses in slow start, while it fills the queue

@@ -70,6 +70,8 @@ struct Stamped {
 pub struct Told {
     by: Stamped,
     tick_ns: i64,
+    /// When the ACK came if its way was the same. It came sooner where the data before it were still in a queue.
+    pub came_ns: i64,
 }
 
 impl Told {
@@ -591,14 +593,10 @@ impl AckDelay {
             self.way_ns = took_ns.clamp(0, (LONGEST_WAY_S * 1e9) as i64);
             self.told_by = answer.stamped();
         }
-        // else the timer or the application let it go
-        let (arrived_ns, told_by) = if due_ns <= answer.time_ns && !answers_now {
-            (due_ns, self.told_by)
-        } else {
-            (answer.time_ns, answer.stamped())
-        };
-        ack.time_ns = arrived_ns;
-        ack.told = self.told(told_by);
+        // else the timer, the application or an ACK after it let it go
+        let came_ns = if answers_now { answer.time_ns } else { due_ns };
+        ack.time_ns = came_ns.min(answer.time_ns);
+        ack.told = self.told(came_ns);
         Some(ack)
     }
 
@@ -635,9 +633,9 @@ impl AckDelay {
         Some(ack)
     }
 
-    fn told(&self, by: Option<Stamped>) -> Option<Told> {
-        let (by, tick_ns) = (by?, self.clock.fine_tick_ns()?);
-        Some(Told { by, tick_ns })
+    fn told(&self, came_ns: i64) -> Option<Told> {
+        let (by, tick_ns) = (self.told_by?, self.clock.fine_tick_ns()?);
+        Some(Told { by, tick_ns, came_ns })
     }
 
     /// What is left when the flow ends.

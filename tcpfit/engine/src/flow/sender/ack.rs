@@ -53,6 +53,14 @@ impl Ack {
         told: None,
     };
 
+    /// The round trip of a segment that passed at `sent_ns` with that timestamp, and which the ACK answers: longer than it
+    /// seems by what the segment was longer under way than the one that told the ACK's way.
+    pub fn round_trip_s(&self, sent_ns: i64, tsval: u32) -> f64 {
+        let told = self.told.filter(|_| tsval != 0);
+        let told_ns = told.map(|told| told.came_ns + told.longer_ns(tsval, sent_ns));
+        (told_ns.unwrap_or(self.time_ns) - sent_ns) as f64 / 1e9
+    }
+
     /// Up to where its window has room; 0 if that is not known.
     pub fn room_to(&self) -> u64 {
         self.window.map_or(0, |window| self.ack + u64::from(window))
@@ -303,9 +311,9 @@ impl Sender {
             self.rtt.least((time_ns - newest_ns) as f64 / 1e9);
         }
         let mut sample_ns = taken.map(|(oldest_ns, _)| oldest_ns);
-        let mut echoed_ns = None;
+        let mut echoed = None;
         if self.board.units.front().is_some_and(|unit| unit.left < at) {
-            (sample_ns, echoed_ns) = self.take_any(&whole(), heard, sample_ns, sink);
+            (sample_ns, echoed) = self.take_any(&whole(), heard, sample_ns, sink);
         } else {
             self.unexplained_acks = if self.sack { 0 } else { self.unexplained_acks };
         }
@@ -314,17 +322,18 @@ impl Sender {
             covered.below(self.una);
         }
         if let Some(sent_ns) = sample_ns.filter(|_| !self.way_unknown) {
-            let stamped = first.filter(|first| first.time_ns == sent_ns && first.tsval != 0);
-            let longer = stamped.and_then(|first| Some(whole().told?.longer_ns(first.tsval, first.time_ns)));
-            let rtt_s = (time_ns - sent_ns + longer.unwrap_or(0)) as f64 / 1e9;
+            let stamped = first.filter(|first| first.time_ns == sent_ns);
+            let seems_s = (time_ns - sent_ns) as f64 / 1e9;
+            let rtt_s = stamped.map_or(seems_s, |first| whole().round_trip_s(sent_ns, first.tsval));
             self.rtt.sample(rtt_s, self.una, self.nxt);
             self.restart_timer();
             self.rounds.sample(rtt_s);
             if first.is_some() && !self.timestamps {
                 self.on_drifting_sample(time_ns, rtt_s);
             }
-        } else if let Some(sent_ns) = echoed_ns {
-            self.rtt.smooth((time_ns - sent_ns) as f64 / 1e9, self.una, self.nxt);
+        } else if let Some((sent_ns, tsval)) = echoed {
+            self.rtt
+                .smooth(whole().round_trip_s(sent_ns, tsval), self.una, self.nxt);
             self.restart_timer();
         }
         let bytes = at - from;

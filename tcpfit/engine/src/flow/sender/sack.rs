@@ -40,7 +40,7 @@ impl Sender {
         let blocks = &ack.sack[..ack.sack_len as usize];
         self.sack = true;
         let mut reported = None;
-        let mut first_sample: Option<i64> = None;
+        let mut first_sample: Option<(i64, u32)> = None;
         let (heard, mut covered) = (self.heard, self.covered.take().unwrap_or_default());
         for (i, &(left, right)) in blocks.iter().enumerate() {
             if i == 0 && right == ack.ack && right == left + 1 && self.is_idle(ack.time_ns) {
@@ -69,8 +69,8 @@ impl Sender {
             }
         }
         self.covered = Some(covered);
-        if let Some(sent_ns) = first_sample.filter(|_| ack.ack <= self.una) {
-            let rtt_s = (ack.time_ns - sent_ns) as f64 / 1e9;
+        if let Some((sent_ns, tsval)) = first_sample.filter(|_| ack.ack <= self.una) {
+            let rtt_s = ack.round_trip_s(sent_ns, tsval);
             if self.vantage == Vantage::Sender {
                 self.rtt.least(rtt_s);
             }
@@ -80,9 +80,16 @@ impl Sender {
     }
 
     /// SACK blocks cover [left, right), of which nothing was covered. They are held against `heard`; `first_sample` is when
-    /// the first of the units was sent that was sent once.
+    /// the first of the units was sent that was sent once, and its timestamp.
     #[inline(never)]
-    fn on_first_covered(&mut self, left: u64, right: u64, ack: &Ack, heard: u64, first_sample: &mut Option<i64>) {
+    fn on_first_covered(
+        &mut self,
+        left: u64,
+        right: u64,
+        ack: &Ack,
+        heard: u64,
+        first_sample: &mut Option<(i64, u32)>,
+    ) {
         let covered = self.board.cut(left, right);
         self.outstanding += self.board.take_more();
         for n in covered {
@@ -95,7 +102,7 @@ impl Sender {
                 self.heard = self.heard.max(unit.right());
                 self.delivered_order = self.delivered_order.max(unit.order);
                 if unit.first_seen() && first_sample.is_none() {
-                    *first_sample = Some(unit.time_ns);
+                    *first_sample = Some((unit.time_ns, unit.tsval));
                 }
             }
             if self.board.units[n].left < heard {

@@ -12,8 +12,8 @@ struct Taken {
     /// Karn: no sample from resent data; the oldest unit never resent is the estimator's.
     oldest: Option<i64>,
     resent: bool,
-    /// When the resend was sent whose timestamp the ACK echoes.
-    echoed: Option<i64>,
+    /// When the resend was sent whose timestamp the ACK echoes, and that.
+    echoed: Option<(i64, u32)>,
 }
 
 /// Least round trips that an answer takes to a segment that others may have overtaken, by a queue or because it was held.
@@ -55,7 +55,7 @@ impl Sender {
     }
 
     /// Takes off all that the ACK covers, after what `take_plain` took. When the unit was sent that a sample of the round
-    /// trip is of; without one, when the resend was sent whose timestamp the ACK echoes.
+    /// trip is of; without one, when the resend was sent whose timestamp the ACK echoes, and that.
     #[inline(never)]
     pub(super) fn take_any(
         &mut self,
@@ -63,7 +63,7 @@ impl Sender {
         heard: u64,
         oldest_ns: Option<i64>,
         sink: &mut dyn Sink,
-    ) -> (Option<i64>, Option<i64>) {
+    ) -> (Option<i64>, Option<(i64, u32)>) {
         let mut taken = Taken {
             head: oldest_ns.is_none(),
             oldest: oldest_ns,
@@ -137,7 +137,7 @@ impl Sender {
                     let mut echoed = history.copies.iter().rev().filter(|t| t.seen() && t.tsval == echo);
                     if let Some(t) = echoed.next() {
                         // a later copy may have brought the answer: the sender does not know (RFC 7323, 4.1), and its timer follows
-                        taken.echoed = Some(t.time_ns);
+                        taken.echoed = Some((t.time_ns, echo));
                         // no earlier one can have: it bounds the path's round trip for what comes next
                         if head && self.vantage == Vantage::Sender && unit.sacked_ns == 0 && echoed.next().is_none() {
                             self.rtt.least((ack.time_ns - t.time_ns) as f64 / 1e9);
