@@ -288,9 +288,12 @@ impl Rtt {
         }
     }
 
-    /// Feeds the estimator alone (timestamp echoes of resent data: RFC 7323, 4.1).
+    /// Feeds the estimator alone (timestamp echoes of resent data: RFC 7323, 4.1). As of a sample, what a clock that jumped
+    /// makes less than nothing is none.
     pub fn smooth(&mut self, rtt_s: f64, una: u64, nxt: u64) {
-        self.feed(rtt_s, una, nxt);
+        if rtt_s > 0.0 {
+            self.feed(rtt_s, una, nxt);
+        }
     }
 
     #[inline(always)]
@@ -425,6 +428,19 @@ mod tests {
         assert_eq!(rtt.quantile_s(0.5), Some(0.04));
         rtt.sample(0.001, 1, 2);
         assert!((0.0799..0.0825).contains(&rtt.quantile_s(1.0).unwrap()));
+    }
+
+    #[test]
+    fn no_round_trip_is_less_than_nothing() {
+        let mut rtt = Rtt::default();
+        rtt.sample(0.1, 1, 2);
+        let before = (rtt.srtt_s, rtt.rto_s());
+        for less_s in [-3.0, 0.0, f64::NAN] {
+            rtt.smooth(less_s, 1, 2);
+        }
+        assert_eq!(before, (rtt.srtt_s, rtt.rto_s()));
+        rtt.smooth(0.2, 1, 2);
+        assert!(rtt.srtt_s > before.0);
     }
 
     #[test]
