@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import replace
+from pathlib import Path
 
 import captures
 import polars as pl
@@ -70,6 +71,14 @@ def test_queue_before_the_receiver_is_told_by_the_senders_clock(tmp_path, tick_s
     assert flow["rtt_min_s"] == pytest.approx(2 * ONE_WAY_S, abs=0.001)
 
 
+def at_both_ends(path: QueuePath, folder: Path) -> list[tcpfit.Analysis]:
+    """What the captures at the sender and at the receiver show, each known to be there."""
+    path.run(folder)
+    ends = [tcpfit.analyze(folder / f"{end}.pcap") for end in ("sender", "receiver")]
+    assert [end.flows["vantage"][0] for end in ends] == ["sender", "receiver"]
+    return ends
+
+
 # a path of 50 ms that holds 40 segments
 LINK = {"rate": 800, "way_s": 0.025}
 
@@ -94,10 +103,8 @@ LINK = {"rate": 800, "way_s": 0.025}
     ids=["overflow", "sack", "slow-start", "emptied", "window", "losses", "buffer", "small-buffer"],
 )
 def test_queue_of_a_flow_without_timestamps_is_told_by_what_it_lost(tmp_path, path):
-    path.run(tmp_path)
-    ends = [tcpfit.analyze(tmp_path / f"{end}.pcap") for end in ("sender", "receiver")]
+    ends = at_both_ends(path, tmp_path)
     sender, receiver = (end.flows.row(0, named=True) for end in ends)
-    assert (sender["vantage"], receiver["vantage"]) == ("sender", "receiver")
     assert receiver["rtt_samples"] == pytest.approx(sender["rtt_samples"], rel=0.1)
     assert receiver["rtt_mean_s"] == pytest.approx(sender["rtt_mean_s"], rel=0.07)
     assert receiver["rtt_p95_s"] == pytest.approx(sender["rtt_p95_s"], rel=0.07)
@@ -119,10 +126,7 @@ def test_queue_of_a_flow_without_timestamps_is_told_by_what_it_lost(tmp_path, pa
     ids=["slow-start", "overflow", "emptied", "no-sack"],
 )
 def test_round_trip_in_a_recovery_is_that_of_what_is_acknowledged(tmp_path, path):
-    path.run(tmp_path)
-    ends = [tcpfit.analyze(tmp_path / f"{end}.pcap") for end in ("sender", "receiver")]
-    sender, receiver = (end.flows.row(0, named=True) for end in ends)
-    assert (sender["vantage"], receiver["vantage"]) == ("sender", "receiver")
+    sender, receiver = (end.flows.row(0, named=True) for end in at_both_ends(path, tmp_path))
     assert receiver["rtt_mean_s"] == pytest.approx(sender["rtt_mean_s"], rel=0.015)
     assert receiver["rto_s"] == pytest.approx(sender["rto_s"], rel=0.01)
 
