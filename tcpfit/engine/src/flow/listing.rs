@@ -6,10 +6,16 @@ use std::num::NonZeroU16;
 /// Address and port.
 pub type Name = (Address, u16);
 
-/// In what bits the two differ.
+/// In what bits the two differ, the halves of either put on one another. An address has just been written as two words: read
+/// as one it would have to wait until these have reached the cache, behind all that was written before.
 #[inline]
-fn differ(address: Address, other: Address) -> u128 {
-    u128::from_ne_bytes(address) ^ u128::from_ne_bytes(other)
+fn differ(address: &Address, other: &Address) -> u64 {
+    let half = |address: &Address, at: usize| {
+        let mut half = [0; 8];
+        half.copy_from_slice(&address[at..][..8]);
+        u64::from_ne_bytes(half)
+    };
+    half(address, 0) ^ half(other, 0) | half(address, 8) ^ half(other, 8)
 }
 
 /// What a connection is between.
@@ -47,9 +53,9 @@ impl Ends {
 
     #[inline]
     fn is_from(&self, end: usize, segment: &Segment) -> bool {
-        let ((src, sport), (dst, dport)) = (self.names[end], self.names[1 - end]);
+        let ((src, sport), (dst, dport)) = (&self.names[end], &self.names[1 - end]);
         let ports = sport ^ segment.sport | dport ^ segment.dport;
-        ports == 0 && differ(src, segment.src) | differ(dst, segment.dst) == 0
+        ports == 0 && differ(src, &segment.src) | differ(dst, &segment.dst) == 0
     }
 }
 
