@@ -14,8 +14,8 @@ use crate::flow::table::settle::TOGETHER;
 const CONNECTIONS: usize = TOGETHER;
 /// Flows kept: those of as many connections.
 const FLOWS: usize = 2 * TOGETHER;
-/// Packed connections kept.
-const PACKED: usize = TOGETHER;
+/// Packed connections kept: as many as are settled in a train of them, before others open.
+const PACKED: usize = 16 * TOGETHER;
 /// Boards kept: connections close in trains, and what one gives another takes soon.
 const BOARDS: usize = 64;
 /// Outstanding segments of a flow whose board is kept had room for so many at most, so that what is kept, and what the next

@@ -293,7 +293,7 @@ impl Tracker {
             if !self.is_reused(place, end, segment, sink) {
                 return found;
             }
-            self.settle(place, sink);
+            self.settle(place, None, sink);
             return Some((self.open(hash, segment), 0));
         }
         if self.past.takes(hash, segment) {

@@ -5,7 +5,6 @@ use crate::flow::listing::Listing;
 use crate::flow::packed::Store;
 use crate::flow::past::Past;
 use crate::flow::places::{Kept, Places};
-use crate::flow::seed::Hashes;
 use crate::rows::Sink;
 use std::collections::VecDeque;
 
@@ -110,9 +109,8 @@ impl Tracker {
         self.places.listings[place as usize].ends_soon && self.over.front().is_some_and(due)
     }
 
-    /// Gives out the connection there, and forgets it; the hashes that it was known by, and the initial sequence number of
-    /// each end.
-    pub(super) fn settle(&mut self, place: u32, sink: &mut dyn Sink) -> Option<(Hashes, [Option<u32>; 2])> {
+    /// Gives out the connection there, and forgets it; until `late_ns` its late packets are known.
+    pub(super) fn settle(&mut self, place: u32, late_ns: Option<i64>, sink: &mut dyn Sink) {
         let listing = &self.places.listings[place as usize];
         let hashes = self.seed.all(&listing.ends);
         for hash in hashes.into_iter().flatten() {
@@ -120,7 +118,9 @@ impl Tracker {
             self.past.prefetch(hash);
         }
         let kept = &mut self.places.kept[place as usize];
-        let connection = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink)?;
+        let Some(connection) = unpacked(listing, kept, &mut self.store, &mut self.numbers, sink) else {
+            return;
+        };
         if listing.lingers {
             self.hosts
                 .learn_counts(listing, [0, 1].map(|end| connection.counts(end)));
@@ -134,7 +134,9 @@ impl Tracker {
         for hash in hashes.into_iter().flatten() {
             self.index.remove(hash, place);
         }
-        Some((hashes, isns))
+        if let Some(late_ns) = late_ns {
+            self.past.add(hashes, isns, late_ns);
+        }
     }
 
     fn settle_closed(&mut self, now_ns: i64, sink: &mut dyn Sink) {
@@ -151,7 +153,7 @@ impl Tracker {
                 let due_ns = listing.last_ns.saturating_add(LINGER_NS);
                 self.closing.push_back(Closing { due_ns, ..first });
             } else {
-                self.settle(first.place, sink);
+                self.settle(first.place, None, sink);
             }
         }
     }
@@ -177,9 +179,7 @@ impl Tracker {
                 if self.waiting(first).is_none() {
                     continue;
                 }
-                if let Some((hashes, isns)) = self.settle(first.place, sink) {
-                    self.past.add(hashes, isns, first.due_ns + (LINGER_NS - OVER_NS));
-                }
+                self.settle(first.place, Some(first.due_ns + (LINGER_NS - OVER_NS)), sink);
             }
         }
         self.forget_past(now_ns);
@@ -213,7 +213,7 @@ impl Tracker {
         // in order of first packet, whatever places were free then
         idle.sort_unstable();
         for (_, place) in idle {
-            self.settle(place, sink);
+            self.settle(place, None, sink);
         }
     }
 
@@ -235,7 +235,7 @@ impl Tracker {
         open.sort_unstable_by_key(|&(_, _, number, _)| number);
         self.crowded_out += open.len() as u64;
         for (.., place) in open {
-            self.settle(place, sink);
+            self.settle(place, None, sink);
         }
     }
 
