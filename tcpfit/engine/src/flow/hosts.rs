@@ -1,11 +1,11 @@
 //! What connections have shown of hosts: where the capture was taken, and which host counts its packets, and how.
 
 use crate::events::cause::WAITED_OUT;
+use crate::flow::index::Index;
 use crate::flow::listing::{HostNumber, Listing};
+use crate::flow::seed::Seed;
 use crate::prefetch::prefetch;
 use crate::segment::{Address, Segment};
-use foldhash::fast::RandomState;
-use std::collections::HashMap;
 
 /// A counter went on if at most so many packets lie between two that were seen.
 const NEXT: u16 = 8;
@@ -59,6 +59,7 @@ impl Least {
 /// What connections have shown of a host.
 #[derive(Clone, Copy, Debug)]
 struct Host {
+    address: Address,
     /// Connections at whose end the capture was taken.
     local: u32,
     /// Connections whose identifications counted their packets.
@@ -75,9 +76,10 @@ struct Host {
     continued: u32,
 }
 
-impl Default for Host {
-    fn default() -> Self {
+impl Host {
+    fn new(address: Address) -> Self {
         Self {
+            address,
             local: 0,
             counts: 0,
             last: NONE,
@@ -89,9 +91,7 @@ impl Default for Host {
             continued: 0,
         }
     }
-}
 
-impl Host {
     /// Looks whether one counter serves several connections of the host. True once it is sure.
     #[inline]
     fn shares_counter(&mut self, connection: u32, id: u16) -> bool {
@@ -118,31 +118,43 @@ impl Host {
 /// What is known of hosts, by address; connections keep the numbers of theirs.
 #[derive(Default)]
 pub struct Hosts {
-    index: HashMap<Address, HostNumber, RandomState>,
+    seed: Seed,
+    /// Numbers by hash.
+    index: Index,
     /// By number.
     list: Vec<Host>,
 }
 
 impl Hosts {
+    /// Asks for where the numbers of the segment's hosts are looked for.
+    #[inline]
+    pub fn prefetch_numbers(&self, segment: &Segment) {
+        for address in [&segment.src, &segment.dst] {
+            self.index.prefetch(self.seed.of_host(address));
+        }
+    }
+
     /// Numbers of the hosts that the segment is from and for, new ones if need be; `None` where the table is full.
     #[inline]
     pub fn numbers(&mut self, segment: &Segment) -> [Option<HostNumber>; 2] {
-        [self.number(segment.src), self.number(segment.dst)]
+        [segment.src, segment.dst].map(|address| self.number(address))
     }
 
     fn number(&mut self, address: Address) -> Option<HostNumber> {
-        if let Some(&number) = self.index.get(&address) {
-            return Some(number);
+        let hash = self.seed.of_host(&address);
+        let known = |number: u32| Some(number).filter(|&number| self.list[number as usize].address == address);
+        if let Some(number) = self.index.find(hash, known) {
+            return HostNumber::new(number as u16);
         }
         if self.list.len() > HOSTS {
             return None;
         }
         if self.list.is_empty() {
-            self.list.push(Host::default()); // no host has number 0
+            self.list.push(Host::new(Address::default())); // no host has number 0
         }
         let number = HostNumber::new(self.list.len() as u16)?;
-        self.list.push(Host::default());
-        self.index.insert(address, number);
+        self.list.push(Host::new(address));
+        self.index.insert(hash, u32::from(number.get()));
         Some(number)
     }
 
@@ -241,10 +253,29 @@ mod tests {
     }
 
     #[test]
+    fn a_host_has_one_number_and_the_table_may_be_full() {
+        let mut hosts = Hosts::default();
+        let between = |n: u32| {
+            let mut segment = Segment::default();
+            segment.src[..4].copy_from_slice(&n.to_le_bytes());
+            segment.dst[12..].copy_from_slice(&n.to_le_bytes());
+            segment
+        };
+        for n in 0..HOSTS as u32 {
+            let numbers = hosts.numbers(&between(n));
+            // the address of zeros is a host as others are, here at both ends
+            let expected =
+                [(2 * n).max(1), 2 * n + 1].map(|number| u16::try_from(number).ok().and_then(HostNumber::new));
+            assert_eq!(expected, numbers, "{n}");
+        }
+        assert_eq!([HostNumber::new(14), HostNumber::new(15)], hosts.numbers(&between(7)));
+    }
+
+    #[test]
     fn enough_turns_have_shown_what_a_host_does() {
         // connections in turn, whose packets take the next numbers, or numbers of their own
         for shared in [true, false] {
-            let mut host = Host::default();
+            let mut host = Host::new(Address::default());
             let mut takes = |n: u32, shared: bool| {
                 let (connection, own) = (n % 3, (n % 3) as u16 * 20_000 + (n / 3) as u16);
                 host.shares_counter(connection, if shared { n as u16 } else { own })

@@ -43,6 +43,12 @@ impl Seed {
             .map(|around| around.map(|around| self.hash(names, around)))
     }
 
+    /// Of a host.
+    #[inline]
+    pub fn of_host(&self, address: &Address) -> u64 {
+        self.end((address, 0))
+    }
+
     #[inline]
     fn end(&self, (address, port): (&Address, u16)) -> u64 {
         let address = u128::from_ne_bytes(*address);

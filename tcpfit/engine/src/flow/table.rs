@@ -247,17 +247,21 @@ impl Tracker {
         let ordinary = |place: u32| !segment.has(flags::SYN) && !self.places.listings[place as usize].ends_soon;
         match found.filter(|&(place, _)| ordinary(place)) {
             Some((place, end)) => self.push_to(place, end, segment, sink),
-            None => self.follow_other(segment, sink),
+            None => self.follow_other(found, segment, sink),
         }
     }
 
+    /// `found`: its connection, if that was found near.
     #[inline(never)]
-    fn follow_other(&mut self, segment: &Segment, sink: &mut dyn Sink) {
+    fn follow_other(&mut self, found: Option<(u32, usize)>, segment: &Segment, sink: &mut dyn Sink) {
         let hash = self.seed.of(segment);
-        if segment.has(flags::SYN) {
+        if segment.has(flags::SYN) && found.is_none() {
+            // what a new connection needs, each of which would be waited for in turn
+            self.index.prefetch(hash);
             self.past.prefetch(hash);
+            self.hosts.prefetch_numbers(segment);
         }
-        let mut found = self.look_up(hash, segment);
+        let mut found = found.or_else(|| self.look_up(hash, segment));
         if found.is_some_and(|(place, _)| self.is_overdue(place, segment.time_ns)) {
             self.settle_over(segment.time_ns, sink);
             found = self.look_up(hash, segment);
