@@ -239,6 +239,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "end-one-duplicate": ["sack-absent"],
         "end-window-closed": ["slow-receiver"],
         "filler-answered-late": ["sack-absent"],
+        "go-back-copies-unheard": ["sack-absent"],
         "impatient-timer": ["sack-absent", "spurious-timeouts"],
         "impatient-timer-clocked": ["sack-absent"],
         "mirror-duplicate": ["duplicated-capture"],

@@ -4,6 +4,7 @@
 
 use crate::events::fate::late_ns;
 use crate::events::lone_answers::LoneAnswers;
+use crate::flow::scoreboard::Transmission;
 use crate::flow::sender::Sent;
 use std::collections::VecDeque;
 
@@ -20,6 +21,30 @@ const ONE_BY_ONE: u64 = 20;
 /// the second (RFC 5681, 4.2), where nothing joins segments on their way up to it.
 const SEGMENTS_AN_ACK: f64 = 1.02;
 const SEGMENTS_A_DELAYED_ACK: f64 = 2.02;
+
+/// Round trips in which an answer comes, whatever queue it was sent into, and the share of one in which the answers follow one
+/// another to what was sent at one time and was not lost.
+const ANSWERED: f64 = 1.5;
+const NEXT_ANSWER: f64 = 0.25;
+/// Silences remembered of a stretch.
+const SILENCES: usize = 16;
+
+/// A resend that filled a hole, as its ACK proves, and nothing has come of the receiver since.
+#[derive(Clone, Copy, Debug)]
+struct Heard {
+    /// The next transmission.
+    behind: u64,
+    sent_ns: i64,
+    answered_ns: i64,
+}
+
+/// While it had a hole, and so answered at once what came (RFC 5681, 4.2), the receiver sent nothing: the transmissions from
+/// `behind` on that were sent by then had no answer.
+#[derive(Clone, Copy, Debug)]
+struct Silence {
+    behind: u64,
+    sent_ns: i64,
+}
 
 /// A needless copy still to be answered.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +84,9 @@ pub struct Answers {
     resends: u64,
     /// Behind the last resend that is known to have filled a hole: the next transmission, and duplicate ACKs so far.
     filled: Option<(u64, u64)>,
+    /// What was heard last, if that is known, and what was not in the stretch under way.
+    heard: Option<Heard>,
+    silences: Vec<Silence>,
     /// Duplicate ACKs that can only have answered what came late.
     surplus: i64,
     /// Segments that ACKs of it may have answered together with others, and when the first of these ACKs came: nothing has
@@ -165,6 +193,8 @@ impl Answers {
             late_duplicates: 0,
             resends: 0,
             filled: None,
+            heard: None,
+            silences: Vec::new(),
             surplus: 0,
             together: 0,
             together_ns: 0,
@@ -263,14 +293,44 @@ impl Answers {
     /// nothing tells by what. Since the last such ACK the receiver had a hole, and so has answered at once what came (RFC
     /// 5681, 4.2): duplicate ACKs beyond the transmissions between the two resends, and those `after` the second that may have come
     /// before it, answer what came late.
-    pub fn on_filled(&mut self, by: Option<(u64, u32)>, after: u64) {
+    pub fn on_filled(&mut self, by: Option<&Transmission>, segments: u32, after: u64, now_ns: i64) {
         let before = std::mem::take(&mut self.filled);
-        let Some((order, segments)) = by else { return };
+        let Some(&Transmission { order, time_ns, .. }) = by else {
+            return;
+        };
         if let Some((behind, duplicates)) = before.filter(|_| !self.path_makes_copies()) {
             let sent = order.saturating_sub(behind) + after;
             self.surplus += (self.duplicates - duplicates).saturating_sub(sent) as i64;
         }
-        self.filled = Some((order + u64::from(segments), self.duplicates));
+        let behind = order + u64::from(segments);
+        self.filled = Some((behind, self.duplicates));
+        // the first of its ACKs, if none was missing before it
+        self.heard = (self.skipped == Some(0)).then_some(Heard {
+            behind,
+            sent_ns: time_ns,
+            answered_ns: now_ns,
+        });
+    }
+
+    /// A transmission of the stretch under way was lost: a receiver that sent nothing would have answered it.
+    pub fn is_unheard(&self, transmission: &Transmission) -> bool {
+        let within =
+            |silence: &Silence| transmission.order >= silence.behind && transmission.time_ns <= silence.sent_ns;
+        self.silences.iter().any(within)
+    }
+
+    /// The receiver's next packet comes after one that is known to have answered: none was missing between.
+    fn end_silence(&mut self, heard: Heard, now_ns: i64, srtt_s: f64, least_ns: i64) {
+        let round_trips_ns = |count: f64| (srtt_s * count * 1e9) as i64;
+        let in_turn_ns = heard.sent_ns + (now_ns - heard.answered_ns) - round_trips_ns(NEXT_ANSWER);
+        let sent_ns = in_turn_ns.min(now_ns - round_trips_ns(ANSWERED));
+        if sent_ns < heard.sent_ns || self.silences.len() == SILENCES {
+            return;
+        }
+        let behind = heard.behind;
+        self.silences.push(Silence { behind, sent_ns });
+        let unheard = |due: &Due| due.order.is_some_and(|order| order >= behind) && due.time_ns - least_ns <= sent_ns;
+        self.due.retain(|due| !unheard(due));
     }
 
     /// All that was sent again so far, a single segment, was needed: it has filled a hole, as the ACK that came last proves.
@@ -300,7 +360,8 @@ impl Answers {
             self.missing += now.missing - since.missing;
             (self.duplicates, self.late_duplicates, self.resends) = (0, 0, 0);
             (self.numbered, self.unheard) = (true, 0);
-            (self.filled, self.surplus) = (None, 0);
+            (self.filled, self.surplus, self.heard) = (None, 0, None);
+            self.silences.clear();
             self.counted = (now.acks, now.bytes);
             (self.together, self.filling, self.of_one) = (0, Filling::No, false);
             (self.by_twos, self.waited) = (!self.have_acks_of(SEGMENTS_AN_ACK, now.smss), false);
@@ -317,7 +378,15 @@ impl Answers {
 
     /// A packet of the receiver came during the stretch under way, so many after the one before that did not come; `None` where
     /// nothing numbers them. These have answered data, unless the sender has sent its FIN.
-    pub fn on_numbered(&mut self, skipped: Option<u16>, answered_data: bool) {
+    pub fn on_numbered(
+        &mut self,
+        skipped: Option<u16>,
+        answered_data: bool,
+        (now_ns, srtt_s, least_ns): (i64, f64, i64),
+    ) {
+        if let (Some(heard), Some(0)) = (self.heard.take(), skipped) {
+            self.end_silence(heard, now_ns, srtt_s, least_ns);
+        }
         self.skipped = skipped;
         self.numbered &= skipped.is_some();
         self.unheard += skipped.filter(|_| answered_data).map_or(0, u64::from);

@@ -528,7 +528,8 @@ impl Connection {
             }
             if !flow.sender.sack {
                 let ended = end.fin.is_some();
-                flow.sender.count_skipped(ended, || other.skipped_before(segment));
+                flow.sender
+                    .count_skipped(ended, segment.time_ns, || other.skipped_before(segment));
             }
             flow.on_ack(unwrap, segment, scale, sink);
         } else if segment.window == 0 || end.early_windows.is_some() {

@@ -21,6 +21,9 @@ fn copies_are_expected_as_the_path_was_seen_to_make_them() {
     assert_eq!(answers.likely_copies(100), 120);
 }
 
+/// What is known when a packet comes of which nothing was heard before.
+const NOW: (i64, f64, i64) = (105, 20e-9, 10);
+
 /// A moment at a smoothed round trip of 20 ns, when so many segments of one byte have been acknowledged by as many ACKs.
 fn moment(time_ns: i64, acks: u64) -> Moment {
     Moment {
@@ -63,7 +66,7 @@ fn of_a_receiver_that_answers_each_segment_what_has_no_answer_was_lost() {
             ..moment(100, acks)
         };
         answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
-        answers.on_numbered(None, true);
+        answers.on_numbered(None, true, NOW);
         assert!(!answers.take(110, 20e-9, 10));
         (0..copies).for_each(|order| answers.expect(195, Some(order)));
         // seven more are sent, of which two are under way; six have answers that move the edge, one has another
@@ -138,7 +141,7 @@ fn of_what_one_ack_covers_only_the_first_has_come_since_the_one_before() {
             ..moment(100, acks)
         };
         answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
-        answers.on_numbered(skipped, true);
+        answers.on_numbered(skipped, true, NOW);
         answers.on_filling(Filling::No, late);
         answers.one_has_come(segments, 1)
     };
@@ -162,8 +165,8 @@ fn answers_that_are_missing_count() {
             ..moment(100, acks)
         };
         answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
-        answers.on_numbered(skipped, answered_data);
-        answers.on_numbered(Some(0), answered_data);
+        answers.on_numbered(skipped, answered_data, NOW);
+        answers.on_numbered(Some(0), answered_data, NOW);
         let end = Moment {
             order: 10,
             bytes: 42,
@@ -184,7 +187,7 @@ fn answers_that_are_missing_count() {
 
 #[test]
 fn nothing_was_lost_for_sure_where_acks_may_have_been() {
-    let lost = |skipped| lost_of_twos(&[], |answers| answers.on_numbered(skipped, true));
+    let lost = |skipped| lost_of_twos(&[], |answers| answers.on_numbered(skipped, true, NOW));
     assert_eq!(lost(Some(0)), Some(16));
     assert_eq!(lost(Some(1)), None);
     assert_eq!(lost(None), None);
@@ -198,7 +201,7 @@ fn nothing_was_lost_for_sure_where_acks_may_have_been() {
                 ..moment(100, 20)
             },
         );
-        answers.on_numbered(skipped, true);
+        answers.on_numbered(skipped, true, NOW);
         answers
             .close(&Moment {
                 bytes: 40,
@@ -212,4 +215,39 @@ fn nothing_was_lost_for_sure_where_acks_may_have_been() {
     assert_eq!(stretch(&mut answers, Some(0)), None);
     // nor without a stretch
     assert_eq!(answers.close(&moment(300, 20)).lost, None);
+}
+
+#[test]
+fn what_would_have_been_answered_at_once_was_lost_if_the_receiver_sent_nothing() {
+    let all_unheard = |before: Option<u16>, skipped: Option<u16>, now_ns: i64, order: u64, time_ns: i64| {
+        let mut answers = Answers::new();
+        answers.on_resend(&Sent::unseen(0, 1, 0), &moment(100, 0));
+        answers.on_numbered(before, true, (120, 20e-9, 10));
+        // two segments that were sent at 100 filled a hole, and the ACK came at 120
+        answers.on_filled(Some(&Transmission::unseen(100, 3)), 2, 0, 120);
+        answers.expect(time_ns + 10, Some(order));
+        answers.on_numbered(skipped, true, (now_ns, 20e-9, 10));
+        let unheard = answers.is_unheard(&Transmission::unseen(time_ns, order));
+        assert_eq!(
+            !unheard,
+            answers.take(time_ns + 10, 20e-9, 10),
+            "whether it is waited for"
+        );
+        unheard
+    };
+    let unheard = |skipped, now_ns, order, time_ns| all_unheard(Some(0), skipped, now_ns, order, time_ns);
+    assert!(unheard(Some(0), 130, 5, 100));
+    assert!(!unheard(Some(0), 130, 4, 100), "it is what filled the hole");
+    assert!(!unheard(Some(0), 130, 5, 101), "its answer may still come");
+    assert!(!unheard(Some(0), 129, 5, 100));
+    // later resends are answered later, in their turn
+    assert!(unheard(Some(0), 200, 9, 170));
+    assert!(!unheard(Some(0), 200, 9, 171));
+    // an answer may have been lost
+    assert!(!unheard(Some(1), 130, 5, 100));
+    assert!(!unheard(None, 130, 5, 100));
+    assert!(
+        !all_unheard(Some(1), Some(0), 130, 5, 100),
+        "it may have been answered before"
+    );
 }

@@ -31,9 +31,13 @@ impl Fates {
         floor: Floor,
     ) -> Delivered {
         let least_ns = floor.ns();
+        let mut lost = 0;
+        for (k, t) in unit.copies.iter().enumerate().skip(1) {
+            lost |= u64::from(t.seen() && self.answers.is_unheard(t)) << k;
+        }
         let (filler, reason) = match std::mem::take(&mut self.acks_lost) as usize {
             lost if lost > 0 && unit.copies.len() == lost + 1 => (0, Reason::AcksLost),
-            _ => filler_of(&unit, delivered_ns, head, filler_of_head, ack, least_ns),
+            _ => filler_of(&unit, lost, delivered_ns, head, filler_of_head, ack, least_ns),
         };
         let filled = unit.copies.get(filler).filter(|t| t.seen());
         let delivered = Delivered {
@@ -42,7 +46,8 @@ impl Fates {
         };
         self.held.asked += u32::from(unit.is_resent() && was_asked_for(unit.last()));
         let unheard = reason == Reason::AcksLost;
-        for t in unit.copies.iter().skip(filler + 1).filter(|t| t.seen() && !unheard) {
+        let needless = unit.copies.iter().enumerate().skip(filler + 1);
+        for (_, t) in needless.filter(|(k, t)| t.seen() && !unheard && lost >> k & 1 == 0) {
             self.answers.expect(t.time_ns + least_ns, Some(t.order));
         }
         self.waiting.push(Waiting {
@@ -56,7 +61,7 @@ impl Fates {
             answered_ns: 0,
             delivered: true,
             head,
-            unanswered: 0,
+            unanswered: lost,
             stretch: self.answers.stretch(),
         });
         delivered
@@ -201,9 +206,11 @@ impl Fates {
     }
 }
 
-/// The transmission that delivered the unit, if one was seen: the last that nothing rules out; and what rules out the next.
+/// The transmission that delivered the unit, if one was seen: the last that nothing rules out; and what rules out the next. Of
+/// the `lost`, a bit each, none did.
 fn filler_of(
     unit: &History,
+    lost: u64,
     delivered_ns: i64,
     head: bool,
     filler_of_head: u64,
@@ -211,7 +218,7 @@ fn filler_of(
     least_ns: i64,
 ) -> (usize, Reason) {
     let held = unit.sacked_ns == 0 && filler_of_head != u64::MAX;
-    let mut filler = 0;
+    let (mut filler, mut reason) = (0, Reason::Resent);
     for (k, t) in unit.copies.iter().enumerate() {
         if !t.seen() {
             continue;
@@ -230,7 +237,11 @@ fn filler_of(
         if k > 0 && held && t.order > filler_of_head {
             return (filler, Reason::AckJump);
         }
-        filler = k;
+        if lost >> k & 1 != 0 {
+            reason = Reason::AckJump;
+            continue;
+        }
+        (filler, reason) = (k, Reason::Resent);
     }
-    (filler, Reason::Resent)
+    (filler, reason)
 }

@@ -108,6 +108,7 @@ impl Fates {
     /// may be so many losses less. Where more of the stretch was lost than that, needless copies were.
     pub fn close_stretch(&mut self, needless: u32, now: &Moment) {
         let (stretch, smss) = (self.answers.close(now), now.smss);
+        self.note_unheard(stretch.number);
         let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
         let mut left = (i64::from(needless) + i64::from(stretch.answered)).max(stretch.surplus);
@@ -117,8 +118,9 @@ impl Fates {
         for w in self.waiting.iter_mut_from(first).filter(mine) {
             let filler = w.filler.unwrap_or(0);
             let beyond = w.filler.map_or(0, |f| w.unit.copies.len() - 1 - f);
-            left -= (beyond as u32 * size(w)) as i64;
-            lost += (filler as u32 * size(w)) as i64;
+            let unheard = w.unanswered_beyond() as usize;
+            left -= ((beyond - unheard) as u32 * size(w)) as i64;
+            lost += ((filler + unheard) as u32 * size(w)) as i64;
         }
         left = left.max(stretch.most_lost.map_or(0, |most| lost - most));
         let mut unproven = 0;
@@ -166,6 +168,16 @@ impl Fates {
         let needed = units.filter(|w| seems_needed(w)).map(|w| u64::from(size(w))).sum();
         self.answers.lone.on_stretch(needed);
         self.lose_needless(&stretch, first, smss);
+    }
+
+    /// What should have been answered after its unit had been delivered was lost too.
+    fn note_unheard(&mut self, stretch: u32) {
+        let first = self.waiting.place_of(stretch);
+        for w in self.waiting.iter_mut_from(first).filter(|w| w.stretch == stretch) {
+            for (k, t) in w.unit.copies.iter().enumerate().skip(1) {
+                w.unanswered |= u64::from(t.seen() && self.answers.is_unheard(t)) << k;
+            }
+        }
     }
 
     /// Of originals that came late, as many as duplicate ACKs of the stretch tell for certain: those that were sent one behind the
@@ -278,7 +290,8 @@ impl Fates {
         let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
         let size = |w: &Waiting| i64::from(segments(w.unit.right - w.unit.left, smss));
         let units = self.waiting.iter_mut_from(first).filter(mine);
-        let known: i64 = units.map(|w| w.filler.map_or(0, |f| f as i64 * size(w))).sum();
+        let count = |w: &Waiting| w.filler.unwrap_or(0) as i64 + i64::from(w.unanswered_beyond());
+        let known: i64 = units.map(|w| count(w) * size(w)).sum();
         let mut lacking = lost - known;
         for overdue in [true, false] {
             for w in self.waiting.iter_mut_from(first).filter(mine) {

@@ -55,7 +55,8 @@ impl Waiting {
             if t.seen() && self.delivered_ns - t.time_ns + ROUNDING_NS < least_ns {
                 return (Some(filler), Reason::TooEarly);
             }
-            filler = if t.seen() { k } else { filler };
+            let may_have_come = t.seen() && self.unanswered >> k & 1 == 0;
+            filler = if may_have_come { k } else { filler };
         }
         (Some(filler), Reason::Resent)
     }
@@ -68,6 +69,12 @@ impl Waiting {
         if let Some((frame, time_ns)) = answer {
             (self.ack_frame, self.answered_ns) = (Some(frame), time_ns);
         }
+    }
+
+    /// Of the copies beyond the one that delivered it, how many were not answered when they should have been.
+    pub(super) fn unanswered_beyond(&self) -> u32 {
+        self.filler
+            .map_or(0, |filler| (self.unanswered >> filler >> 1).count_ones())
     }
 
     /// The resend `order` was never made, unless it passed: those behind it move up.
@@ -231,5 +238,9 @@ mod tests {
         let orders: Vec<u64> = waiting.unit.copies.iter().map(|t| t.order).collect();
         assert_eq!((vec![5, 3, 4], Some(1)), (orders, waiting.filler));
         assert_eq!(0b101, waiting.unanswered);
+        // beyond the one that delivered it is the last; where none was seen to, none is beyond it
+        assert_eq!(1, waiting.unanswered_beyond());
+        waiting.filler = None;
+        assert_eq!(0, waiting.unanswered_beyond());
     }
 }

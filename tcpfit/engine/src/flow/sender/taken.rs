@@ -201,7 +201,7 @@ impl Sender {
         let newest = newest.take_while(|u| by.is_some_and(|t| u.order > t.order));
         let after = newest.filter(|u| u.time_ns <= heard_ns);
         let after = after.map(|u| u64::from(u.segments(self.smss))).sum();
-        self.fates.answers.on_filled(by.map(|t| (t.order, count)), after);
+        self.fates.answers.on_filled(by, count, after, ack.time_ns);
     }
 
     /// Without SACK: what is left of the duplicate ACKs where the first resend of a stretch has just filled the hole came

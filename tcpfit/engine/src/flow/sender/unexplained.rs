@@ -180,9 +180,10 @@ impl Sender {
     /// Without SACK: a packet of the receiver comes, which sent as many before that did not come as `skipped` tells; to answer data,
     /// unless the sender has `ended` with a FIN.
     #[inline(never)]
-    pub fn count_skipped(&mut self, ended: bool, skipped: impl Fn() -> Option<u16>) {
+    pub fn count_skipped(&mut self, ended: bool, now_ns: i64, skipped: impl Fn() -> Option<u16>) {
         if self.resends_under_way() {
-            self.fates.answers.on_numbered(skipped(), !ended);
+            let now = (now_ns, self.rtt.srtt_s, self.rtt.floor().ns());
+            self.fates.answers.on_numbered(skipped(), !ended, now);
         } else if let Some(missing) = skipped() {
             self.acks_missing = self.acks_missing.saturating_add(missing.into());
         }
