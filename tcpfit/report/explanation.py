@@ -214,7 +214,8 @@ RULES = {
     "unanswered": Rule(
         "The bytes had arrived before, and this copy was not needed. A receiver answers such a copy at once, but there "
         "are fewer ACKs than must have been sent: the copy, or one sent with it, was lost as well. The receiver has "
-        "acknowledged each segment for itself, or two at a time and its identifications show that no ACK is missing.",
+        "acknowledged each segment for itself, or two at a time and its identifications show that no ACK is missing; "
+        "or they show that it sent nothing when this copy's turn to be answered had come.",
         "RFC 5681, 4.2",
         (
             ("arrived, and its answer lost on the way back", "a capture at the receiver"),
@@ -295,7 +296,8 @@ RULES = {
     "ack-jump": Rule(
         "Without SACK and timestamps: the ACK that filled a hole covers these bytes too, or more duplicate ACKs came "
         "than the data held above the holes explain; so the receiver had an earlier copy. Which of several resends was "
-        "the needless one, nothing shows.",
+        "the needless one, nothing shows. Or no later copy can have come: the receiver would have answered it at once "
+        "and, by its identifications, sent nothing.",
         "RFC 5681, 4.2",
         (
             ("a loss (resent)", "DSACK or timestamps, which this flow does not have, or a capture at the receiver"),
