@@ -46,6 +46,12 @@ struct Silence {
     sent_ns: i64,
 }
 
+impl Silence {
+    fn covers(&self, order: u64, time_ns: i64) -> bool {
+        order >= self.behind && time_ns <= self.sent_ns
+    }
+}
+
 /// A needless copy still to be answered.
 #[derive(Clone, Copy, Debug)]
 struct Due {
@@ -312,11 +318,12 @@ impl Answers {
         });
     }
 
-    /// A transmission of the stretch under way was lost: a receiver that sent nothing would have answered it.
-    pub fn is_unheard(&self, transmission: &Transmission) -> bool {
-        let within =
-            |silence: &Silence| transmission.order >= silence.behind && transmission.time_ns <= silence.sent_ns;
-        self.silences.iter().any(within)
+    /// Of a unit's copies in the stretch under way, a bit for each that was lost: a receiver that sent nothing would have
+    /// answered it.
+    pub fn unheard_of(&self, copies: &[Transmission]) -> u64 {
+        let is_unheard = |t: &Transmission| self.silences.iter().any(|silence| silence.covers(t.order, t.time_ns));
+        let resends = copies.iter().enumerate().skip(1);
+        resends.fold(0, |bits, (k, t)| bits | u64::from(t.seen() && is_unheard(t)) << k)
     }
 
     /// The receiver's next packet comes after one that is known to have answered: none was missing between.
@@ -328,8 +335,12 @@ impl Answers {
             return;
         }
         let behind = heard.behind;
-        self.silences.push(Silence { behind, sent_ns });
-        let unheard = |due: &Due| due.order.is_some_and(|order| order >= behind) && due.time_ns - least_ns <= sent_ns;
+        let silence = Silence { behind, sent_ns };
+        self.silences.push(silence);
+        let unheard = |due: &Due| {
+            due.order
+                .is_some_and(|order| silence.covers(order, due.time_ns - least_ns))
+        };
         self.due.retain(|due| !unheard(due));
     }
 

@@ -9,7 +9,8 @@
 //! receiver everything seen has arrived. For what was seen before the loss, the arrivals are told by (in this order)
 //! DSACK, the timestamp that the covering ACK echoes (RFC 3522; it speaks of the lowest range the ACK covers), the least
 //! round trip (an answer cannot come sooner), the receiver's silence where it would have answered at once, and the ACK's jump:
-//! what it covers beyond the filled hole had been held by the receiver before. A second go-back pass without SACK or timestamps cannot be settled; then the counts are a range.
+//! what it covers beyond the filled hole had been held by the receiver before. A second go-back pass without SACK or
+//! timestamps cannot be settled; then the counts are a range.
 
 use crate::events::answers::Answers;
 use crate::events::ledger::Ledger;

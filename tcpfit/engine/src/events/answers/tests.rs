@@ -227,7 +227,12 @@ fn what_would_have_been_answered_at_once_was_lost_if_the_receiver_sent_nothing()
         answers.on_filled(Some(&Transmission::unseen(100, 3)), 2, 0, 120);
         answers.expect(time_ns + 10, Some(order));
         answers.on_numbered(skipped, true, (now_ns, 20e-9, 10));
-        let unheard = answers.is_unheard(&Transmission::unseen(time_ns, order));
+        let first = Transmission::unseen(50, 1);
+        let resend = Transmission {
+            frame: 7,
+            ..Transmission::unseen(time_ns, order)
+        };
+        let unheard = answers.unheard_of(&[first, resend]) == 0b10;
         assert_eq!(
             !unheard,
             answers.take(time_ns + 10, 20e-9, 10),

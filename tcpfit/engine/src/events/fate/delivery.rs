@@ -31,10 +31,7 @@ impl Fates {
         floor: Floor,
     ) -> Delivered {
         let least_ns = floor.ns();
-        let mut lost = 0;
-        for (k, t) in unit.copies.iter().enumerate().skip(1) {
-            lost |= u64::from(t.seen() && self.answers.is_unheard(t)) << k;
-        }
+        let lost = self.answers.unheard_of(&unit.copies);
         let (filler, reason) = match std::mem::take(&mut self.acks_lost) as usize {
             lost if lost > 0 && unit.copies.len() == lost + 1 => (0, Reason::AcksLost),
             _ => filler_of(&unit, lost, delivered_ns, head, filler_of_head, ack, least_ns),

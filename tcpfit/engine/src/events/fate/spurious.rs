@@ -174,9 +174,7 @@ impl Fates {
     fn note_unheard(&mut self, stretch: u32) {
         let first = self.waiting.place_of(stretch);
         for w in self.waiting.iter_mut_from(first).filter(|w| w.stretch == stretch) {
-            for (k, t) in w.unit.copies.iter().enumerate().skip(1) {
-                w.unanswered |= u64::from(t.seen() && self.answers.is_unheard(t)) << k;
-            }
+            w.unanswered |= self.answers.unheard_of(&w.unit.copies);
         }
     }
 
