@@ -41,8 +41,17 @@ def objects(table: pl.DataFrame, encoded: Collection[str] = ()) -> pl.Series:
 
 
 def texts(table: pl.DataFrame, encoded: Collection[str] = ()) -> pl.DataFrame:
-    """The table with every value as JSON; columns named in `encoded` are that already."""
-    return pl.DataFrame({c.name: c if c.name in encoded else _texts(c) for c in table.iter_columns()})
+    """The table with every value as JSON; columns named in `encoded` are that already.
+
+    One query asks whether a column has values that polars writes in another way, another writes all that have none:
+    a query a column takes longer than the rows of one flow's tables.
+    """
+    columns = {name: dtype for name, dtype in table.schema.items() if name not in encoded}
+    asked = table.select(_odd(pl.col(name), dtype).alias(name) for name, dtype in columns.items())
+    odd = [column.name for column in asked if column.item()]
+    plain = {name: _plain(pl.col(name), dtype) for name, dtype in columns.items() if name not in odd}
+    known = {name: _texts(table[name]) for name in odd}
+    return table.with_columns(**plain, **known).with_columns(pl.col(*columns).fill_null("null"))
 
 
 def joined(texts: pl.DataFrame) -> pl.Series:
@@ -53,44 +62,50 @@ def joined(texts: pl.DataFrame) -> pl.Series:
     return texts.select(pl.concat_str(*pieces, pl.lit("}")).alias("object")).to_series()
 
 
+def _odd(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """Whether the column has a value that is JSON, or `dumps`', in another form than polars'."""
+    if dtype.is_float():
+        return column.abs().is_between(0, PLAIN, closed="none").any()
+    if dtype.is_integer() or dtype == pl.Boolean:
+        return pl.lit(value=False)
+    if not isinstance(dtype, pl.List):
+        return column.cast(pl.String).str.contains(ESCAPED).any()
+    items = column.explode()
+    null = items.count() != column.list.len().sum()
+    if dtype.inner == pl.String:
+        return null | items.str.contains(ESCAPED).any()
+    return null if dtype.inner.is_integer() else pl.lit(value=True)
+
+
+def _plain(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
+    """The values as JSON where polars writes them so."""
+    if dtype.is_float():
+        return pl.when(column.is_finite()).then(column).cast(pl.String)
+    if dtype.is_integer() or dtype == pl.Boolean:
+        return column.cast(pl.String)
+    if not isinstance(dtype, pl.List):
+        return '"' + column.cast(pl.String) + '"'
+    mark = '"' if dtype.inner == pl.String else ""
+    items = column.cast(pl.List(pl.String)).list
+    some = f"[{mark}" + items.join(f"{mark}, {mark}") + f"{mark}]"
+    return pl.when(items.len() > 0).then(some).when(column.is_not_null()).then(pl.lit("[]"))
+
+
 def _texts(column: pl.Series) -> pl.Series:
-    """The values of a column as JSON."""
+    """The values as JSON, those that polars writes in another way by `dumps`."""
     if column.dtype.is_float():
-        texts = _floats(column)
-    elif column.dtype.is_integer() or column.dtype == pl.Boolean:
-        texts = column.cast(pl.String)
-    elif isinstance(column.dtype, pl.List):
-        texts = _lists(column)
+        return _floats(column)
+    if isinstance(column.dtype, pl.List):
+        keys = column.to_frame("value").select(pl.struct("value").struct.json_encode()).to_series()
+        known = {key: dumps(json.loads(key)["value"]) for key in keys.unique().to_list()}
     else:
-        texts = _strings(column.cast(pl.String))
-    return texts.fill_null("null")
+        keys = column.cast(pl.String)
+        known = {key: dumps(key) for key in keys.drop_nulls().unique().to_list()}
+    return keys.replace_strict([*known], [*known.values()], default=None, return_dtype=pl.String)
 
 
 def _floats(column: pl.Series) -> pl.Series:
     finite = column.to_frame().select(pl.when(pl.all().is_finite()).then(pl.all())).to_series()
     size = finite.abs()
     tiny = ((size < PLAIN) & (size > 0)).fill_null(value=False).arg_true()
-    texts = finite.cast(pl.String)
-    return texts.scatter(tiny, [repr(value) for value in finite.gather(tiny).to_list()]) if len(tiny) else texts
-
-
-def _strings(texts: pl.Series) -> pl.Series:
-    if not texts.str.contains(ESCAPED).any():
-        return texts.to_frame().select('"' + pl.all() + '"').to_series()
-    known = {text: dumps(text) for text in texts.drop_nulls().unique().to_list()}
-    return texts.replace_strict([*known], [*known.values()], default=None, return_dtype=pl.String)
-
-
-def _lists(lists: pl.Series) -> pl.Series:
-    inner: pl.DataType = lists.dtype.inner  # type: ignore[attr-defined]
-    items, texts = lists.explode(), lists.cast(pl.List(pl.String))
-    plain = items.count() == lists.list.len().sum()  # none is null
-    plain &= inner.is_integer() or (inner == pl.String and not items.unique().str.contains(ESCAPED).any())
-    if plain:
-        mark = "" if inner.is_integer() else '"'
-        some = f"[{mark}" + pl.all().list.join(f"{mark}, {mark}") + f"{mark}]"
-        joined = pl.when(pl.all().list.len() > 0).then(some).when(pl.all().is_not_null()).then(pl.lit("[]"))
-        return texts.to_frame().select(joined).to_series()
-    keys = lists.to_frame("value").select(pl.struct("value").struct.json_encode()).to_series()
-    known = {key: dumps(json.loads(key)["value"]) for key in keys.unique().to_list()}
-    return keys.replace_strict([*known], [*known.values()], default=None, return_dtype=pl.String)
+    return finite.cast(pl.String).scatter(tiny, [repr(value) for value in finite.gather(tiny).to_list()])
