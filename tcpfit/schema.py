@@ -447,8 +447,9 @@ def check_table(name: str, table: object, columns: Iterable[Column], origin: str
     """Raise InvalidParameter for what is no table with at least these columns; `origin` says what makes one."""
     if not isinstance(table, pl.DataFrame):
         raise InvalidParameter(f"{name} must be a polars DataFrame, as {origin} makes it, got {shown(table)}")
+    schema = table.schema  # made anew each time it is asked for
     for column in columns:
-        given = table.schema.get(column.name)
+        given = schema.get(column.name)
         if given is None:
             raise InvalidParameter(f"{name} lacks the column {column.name!r}; {origin} makes it")
         # a column without a value says nothing of its dtype: read from CSV it is text
