@@ -87,8 +87,9 @@ struct Uncommon {
     guessed: u64,
     /// The lost resend that began the last recovery, with SACK, by its order, and the frame that showed it.
     began: Option<(u64, u64)>,
-    /// Frame of the last resend of data that had passed before.
+    /// Frame of the last resend of data that had passed before, and the end of these.
     repeated: u64,
+    repeated_right: u64,
     /// Highest byte sent then.
     repeated_nxt: u64,
     /// Without identification: what came late last, as was proven.

@@ -188,6 +188,17 @@ impl Sender {
         self.board.units.back().is_some_and(|unit| !self.board.seen(unit))
     }
 
+    /// From `left` on nothing was ever seen or sent again.
+    pub fn only_guesses_from(&mut self, left: u64) -> bool {
+        let (from, to) = (self.board.find(left), self.board.units.len());
+        let all = from < to && self.board.searchable(to - from) == to - from;
+        all && self
+            .board
+            .units
+            .range(from..to)
+            .all(|u| !self.board.seen(u) && !u.is_resent())
+    }
+
     /// When the hole was sent that the data at `left`, not seen so far, belong to.
     pub fn hole_ns(&self, left: u64) -> Option<i64> {
         let unit = self.board.units.get(self.board.find(left));

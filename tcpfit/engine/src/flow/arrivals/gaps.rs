@@ -34,6 +34,8 @@ pub struct Missing {
     /// It carried data that had been sent before, and where the newest of these ended.
     pub again: bool,
     pub newest: u64,
+    /// These were acknowledged, which the sender did not know: that it sent them again has not been said.
+    pub needless: bool,
     /// When its absence showed, the frame that showed it, and arrivals until then.
     pub time_ns: i64,
     /// When the hole that it belongs to was sent, as far as was guessed.
@@ -205,7 +207,8 @@ impl Arrivals {
             return;
         }
         let Some(silence) = self.silence(passing, sender).filter(|s| !self.two_way && s.timer) else {
-            if self.two_way || !sender.opens_recovery(passing.left) {
+            let goes_back = self.repeats(spare, passing, before, sender).is_some();
+            if self.two_way || goes_back || !sender.opens_recovery(passing.left) {
                 let due = sender.passed_over(passing.left);
                 self.id.explain(due, due);
                 self.lost_resends(spare, passing, before, sender, sink);
@@ -336,6 +339,7 @@ impl Arrivals {
             left,
             again: left < sender.nxt,
             newest: sender.nxt,
+            needless: left < sender.una,
             time_ns: passing.time_ns,
             hole_ns,
             frame: passing.frame,

@@ -33,13 +33,35 @@ impl Arrivals {
         };
         let right_place = missing.left == passing.left;
         let confidence = if right_place { 0.98 } else { 0.9 };
-        if !right_place {
-            // the guess which data it carried was wrong: take it back, and put it where it belongs
+        if missing.needless {
+            // it is a resend now that it is seen
             sender.forget(missing.order, missing.left);
+        } else if !right_place {
+            // the guess which data it carried was wrong: take it back, and put it where it belongs
+            if !self.one_fewer(&missing, passing, sender) {
+                sender.forget(missing.order, missing.left);
+            }
         }
         self.late(&missing, passing, count, Reason::IpId, confidence, sender, sink);
         sender.fill(&missing, Self::sent(passing))
-            || right_place && sender.arrived(missing.order, missing.left, passing.frame)
+            || right_place && !missing.needless && sender.arrived(missing.order, missing.left, passing.frame)
+    }
+
+    /// A number that was taken for one of new data, above all that has passed, is that of data from below: one segment fewer
+    /// was sent. The numbers behind it are those of what lies one lower.
+    fn one_fewer(&mut self, wrong: &Missing, passing: &Passing, sender: &mut Sender) -> bool {
+        let Some(uncommon) = &mut self.uncommon else {
+            return false;
+        };
+        if wrong.again || passing.right > wrong.left || !sender.only_guesses_from(wrong.left) {
+            return false;
+        }
+        let mut place = (wrong.left, wrong.order);
+        for above in uncommon.missing.iter_mut().filter(|m| !m.again && m.left > wrong.left) {
+            (place, (above.left, above.order)) = ((above.left, above.order), place);
+        }
+        sender.retract(place.0);
+        true
     }
 
     #[allow(clippy::too_many_arguments)] // one late segment and its evidence
@@ -130,7 +152,7 @@ impl Arrivals {
         let seen_before = sender.seen_before(passing.left, split);
         if seen_before {
             let uncommon = self.uncommon();
-            (uncommon.repeated, uncommon.repeated_nxt) = (passing.frame, sender.nxt);
+            (uncommon.repeated, uncommon.repeated_right, uncommon.repeated_nxt) = (passing.frame, split, sender.nxt);
         }
         if place == Place::Unknown && !seen_before && !sender.one_way {
             Self::lost_before(&again, sender, sink);

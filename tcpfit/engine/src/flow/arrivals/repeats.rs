@@ -25,7 +25,7 @@ pub(super) struct Repeats {
 
 impl Arrivals {
     /// Where the sender may have sent again what takes `count` numbers, if it goes back: what passed last, or passes now, had
-    /// passed before.
+    /// passed before. Behind new data it is what lies between the last copy and this one, if there are as many segments.
     pub(super) fn repeats(
         &self,
         count: usize,
@@ -34,11 +34,18 @@ impl Arrivals {
         sender: &mut Sender,
     ) -> Option<Repeats> {
         let before = before.filter(|_| count > 0 && !self.two_way)?;
-        let repeated = self.uncommon.as_ref().is_some_and(|u| u.repeated == before.frame);
-        let repeats = || passing.left < sender.nxt && sender.seen_before(passing.left, passing.right.min(sender.nxt));
-        let (left, right, una) = (before.right, passing.left.min(sender.nxt), sender.una);
+        let last = self
+            .uncommon
+            .as_ref()
+            .map_or((0, 0), |u| (u.repeated, u.repeated_right));
+        let repeated = last.0 == before.frame;
+        let repeats = passing.left < sender.nxt && sender.seen_before(passing.left, passing.right.min(sender.nxt));
+        let (right, una) = (passing.left.min(sender.nxt), sender.una);
         let many = |from: u64| segments(right.saturating_sub(from), sender.smss) as usize;
-        (many(left) >= count && (repeated || repeats())).then(|| Repeats {
+        // new data may have gone out between its copies
+        let between = repeats && last.0 > 0 && before.right > right && many(last.1) == count;
+        let left = if between { last.1 } else { before.right };
+        (many(left) >= count && (repeated || repeats)).then(|| Repeats {
             left,
             right,
             una,
