@@ -54,6 +54,8 @@ NEEDLESS = "the retransmission timer ran out though no data was lost"
 
 ACK_ASTRAY = "the sender waited for an ACK that is in the capture but did not reach it"
 
+OVERFLOWED = "fast recovery from losses of a queue that the flow had filled"
+
 AFTER = "the window had not yet grown to a limit again"
 
 MARKED = "the sender answered congestion marks"
@@ -110,7 +112,7 @@ _SAYS: dict[Reason, tuple[str, str]] = {
     Reason.NEEDLESS_TIMER_LATE: (REORDERING, NEEDLESS),
     Reason.RECOVERY: (LOSS, "fast recovery"),
     Reason.NEEDLESS_RECOVERY: (REORDERING, "fast recovery though nothing was lost"),
-    Reason.QUEUE_RECOVERY: (BOTTLENECK, "fast recovery from losses of a queue that the flow had filled"),
+    Reason.QUEUE_RECOVERY: (BOTTLENECK, OVERFLOWED),
     Reason.PAUSE: (APPLICATION, IDLE),
     Reason.BEFORE_PAUSE: (APPLICATION, "all that the application had written was sent, and a pause followed"),
     Reason.SHORT: (APPLICATION, "short segments, though the window has room"),

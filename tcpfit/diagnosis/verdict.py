@@ -31,6 +31,7 @@ from tcpfit.diagnosis.causes import (
     MARKED,
     NEEDLESS,
     ONE_FLIGHT,
+    OVERFLOWED,
     PERHAPS_FULL,
     REORDERING,
     SEND_BUFFER,
@@ -140,6 +141,12 @@ AT_ONCE = (
     "nothing of the window held it; a shorter round trip, and connections that are used again spare their handshakes",
 )
 """The same of slow-start-limited, where one flight carried the flow."""
+
+RECOVERING = (
+    "the flow recovered from the losses of a queue that it had filled itself",
+    "permit SACK, which recovers from many losses in a few round trips; active queue management, which loses fewer",
+)
+"""Sentence and remedy of bottleneck-limited, where most of it is such recoveries."""
 
 BY_MARKS = (
     "congestion marks had reduced the window: a router on the path said that its queue grew (ECN)",
@@ -324,6 +331,7 @@ class _Parts:
         self.flow_ahead = self._by_rules(spans, owner, AHEAD)
         self.flow_perhaps_full = self._by_rules(spans, owner, PERHAPS_FULL)
         self.flow_by_marks = self._by_rules(spans, owner, MARKED, AFTER_MARKS)
+        self.flow_overflowed = self._by_rules(spans, owner, OVERFLOWED)
         # spans of a flow and cause together, in order of time
         order = np.argsort(owner * len(CAUSES) + self.span_cause, kind="stable")
         key = (owner * len(CAUSES) + self.span_cause)[order]
@@ -373,6 +381,8 @@ class _Parts:
             sentence, remedy = IN_VAIN
         elif primary == BOTTLENECK and self.flow_by_marks[position] > share * total_s / 2:
             sentence, remedy = BY_MARKS
+        elif primary == BOTTLENECK and self.flow_overflowed[position] >= WORTH_SAYING * total_s:
+            sentence, remedy, share, besides = self._overflowed(position, share, total_s)
         elif primary == UNKNOWN and self.flow_ahead[position] > 0:
             sentence, remedy = ACKS_AHEAD
         elif primary == UNKNOWN and self.flow_by_clock[position] > share * total_s / 2:
@@ -380,9 +390,9 @@ class _Parts:
         elif primary == UNKNOWN and self.flow_perhaps_full[position] > share * total_s / 2:
             sentence, remedy = MAYBE_FULL
         if primary != (most := found[0]).cause:
-            besides = f" It was {most.cause} for longer ({most.time_share:.0%}), but a tenth faster then, or more."
+            besides += f" It was {most.cause} for longer ({most.time_share:.0%}), but a tenth faster then, or more."
         if primary == UNKNOWN and len(found) > 1 and found[1].time_share >= WORTH_SAYING:
-            besides = f" In {found[1].time_share:.0%} it was {found[1].cause}."
+            besides += f" In {found[1].time_share:.0%} it was {found[1].cause}."
         text = f"in {share:.0%} of the time {sentence}.{besides}"
         text = f"{text[0].upper()}{text[1:]}" if primary == UNKNOWN else f"{who.capitalize()}: {text}"
         if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:
@@ -416,6 +426,26 @@ class _Parts:
         if own < WORTH_SAYING:
             return *said, share, ""
         return *said, share - own, f" In up to {own:.0%} the sending application had nothing to send."
+
+    def _overflowed(self, position: int, share: float, total_s: float) -> tuple[str, str, float, str]:
+        """Sentence and remedy of a flow that recovered from what its own queue had lost, the share of the time that the
+        sentence says, and what is to be said of the rest: without SACK a recovery takes a round trip for each segment
+        (RFC 6582, 3.2), and the path is all but idle meanwhile.
+        """
+        spans = slice(self.flow_begin[position], self.flow_end[position])
+        overflowed = np.array([rule == OVERFLOWED for rule in self.span_rule[spans]])
+        full = (self.span_cause[spans] == CAUSES.index(BOTTLENECK)) & ~overflowed
+        seconds, carried = self.span_length[spans], self.span_bytes[spans]
+        rate, most = (carried[rows].sum() / max(seconds[rows].sum(), 1e-9) for rows in (overflowed, full))
+        part = float(seconds[overflowed].sum()) / total_s
+        if part > share / 2:
+            rest = share - part
+            full_too = f" In {rest:.0%} that queue stood and the rate was the path's." if rest >= WORTH_SAYING else ""
+            return *RECOVERING, part, full_too
+        if rate >= (1 - BELOW) * most:
+            return SENTENCES[BOTTLENECK], REMEDIES[BOTTLENECK], share, ""  # the path was full meanwhile
+        besides = f" In {part:.0%} it recovered from what that queue had lost, at {rate / most:.0%} of that rate."
+        return SENTENCES[BOTTLENECK], REMEDIES[BOTTLENECK], share - part, besides
 
     def _gone(self, position: int, found: list[Cause], vantage: str) -> str:
         """What is to be said of a flow whose other end fell silent."""

@@ -15,7 +15,19 @@ from tcpfit.cli.main import main
 import tcpfit
 from tcpfit.diagnosis import diagnose
 from tcpfit.diagnosis.accounting import SPANS, account
-from tcpfit.diagnosis.causes import ACK_ASTRAY, AFTER, APPLICATION, AWAITING, IDLE, TIMEOUT, TIMER_RAN, TURN, UNKNOWN
+from tcpfit.diagnosis.causes import (
+    ACK_ASTRAY,
+    AFTER,
+    APPLICATION,
+    AWAITING,
+    BOTTLENECK,
+    IDLE,
+    OVERFLOWED,
+    TIMEOUT,
+    TIMER_RAN,
+    TURN,
+    UNKNOWN,
+)
 from tcpfit.diagnosis.stalls import Stall
 from tcpfit.diagnosis.table import of_spans, report
 from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, WITH_PROBES, WITH_SACK, Diagnosis, judge
@@ -74,6 +86,29 @@ def test_a_verdict_that_had_less_of_the_time_says_so():
         "Network: in 40% of the time the window was what losses had left of it. It was bottleneck-limited for longer "
         "(60%), but a tenth faster then, or more."
     )
+
+
+FULL = "of the time the path was full: a queue stood and the rate was the path's."
+RECOVERED = "of the time the flow recovered from the losses of a queue that it had filled itself."
+
+
+@pytest.mark.parametrize(
+    ("recovered_s", "carried", "said"),
+    [
+        (2.5, 0.5e6, f"in 75% {FULL} In 25% it recovered from what that queue had lost, at 20% of that rate."),
+        (2.5, 2.4e6, f"in 100% {FULL}"),
+        (0.9, 0.1e6, f"in 100% {FULL}"),
+        (6.0, 0.5e6, f"in 60% {RECOVERED} In 40% that queue stood and the rate was the path's."),
+        (9.5, 0.5e6, f"in 95% {RECOVERED}"),
+    ],
+)
+def test_a_slow_recovery_from_what_a_full_queue_lost_is_no_full_path(recovered_s, carried, said):
+    full_s = 10 - recovered_s
+    found = spans((full_s, BOTTLENECK, 1e6 * full_s), (recovered_s, BOTTLENECK, carried))
+    found = found.with_columns(rule=pl.Series(["a rule", OVERFLOWED]))
+    diagnosis = judge(found, np.array([0]), np.array([0]), ["sender"], np.array([0.0]))[0]
+    assert f"Network: {said}" == diagnosis.text
+    assert ("SACK" in diagnosis.remedy) == (recovered_s > 5)
 
 
 @pytest.mark.parametrize(
