@@ -202,7 +202,7 @@ FLOWS = (
         "data_segments",
         U64,
         "segments",
-        "segments with payload that passed; copies made by the network count, by the capture not",
+        "segments with payload that passed; copies made by the network count, by the capture not: away from the sender those within 10 us, where no more come later",
     ),
     Column(
         "sent_segments",
@@ -210,7 +210,7 @@ FLOWS = (
         "segments",
         "data segments the sender sent: those seen plus those lost before the capture point; without the data, those acknowledged plus those lost",
     ),
-    Column("data_bytes", U64, "bytes", "payload bytes that passed the capture point; copies apart"),
+    Column("data_bytes", U64, "bytes", "payload bytes that passed the capture point, in these segments"),
     Column("unique_bytes", U64, "bytes", "payload bytes of distinct sequence numbers"),
     Column("acked_bytes", U64, "bytes", "payload bytes cumulatively acknowledged"),
     Column("retransmitted_segments", U64, "segments", "data sent again, as seen at this vantage"),

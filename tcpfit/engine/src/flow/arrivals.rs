@@ -118,6 +118,9 @@ pub struct Counts {
     pub copies: u64,
     /// Of the copies, those made by the network.
     pub network_copies: u64,
+    /// Those, and their bytes, that only came too soon for it.
+    at_once: u64,
+    at_once_bytes: u64,
     /// Identifications skipped for which no data were found.
     pub unplaced: u64,
 }
@@ -160,6 +163,17 @@ impl Arrivals {
         self.uncommon
             .as_ref()
             .map_or_else(Counts::default, |uncommon| uncommon.counts)
+    }
+
+    /// Segments that passed and their bytes, the network's copies included. Of many copies some come too soon for a last link where
+    /// the capture's clock is coarse or its host is busy: where the network has made more, it has made these as well.
+    pub fn passed(&self) -> (u64, u64) {
+        let counts = self.counts();
+        if counts.at_once < counts.network_copies {
+            (self.segments + counts.at_once, self.bytes + counts.at_once_bytes)
+        } else {
+            (self.segments, self.bytes)
+        }
     }
 
     pub fn unique_bytes(&self) -> u64 {
@@ -285,6 +299,10 @@ impl Arrivals {
                 self.uncommon().counts.network_copies += u64::from(count);
                 self.bytes += passing.right - passing.left;
                 self.repeated_bytes += passing.right - passing.left;
+            } else if self.came_at_once(passing, sender) {
+                let counts = &mut self.uncommon().counts;
+                counts.at_once += u64::from(count);
+                counts.at_once_bytes += passing.right - passing.left;
             }
             self.copy_event(passing, count, sender, sink);
             return;

@@ -134,6 +134,11 @@ impl Arrivals {
         })
     }
 
+    /// Nothing but that it came at once says of a copy that the capture has made it.
+    pub(super) fn came_at_once(&self, passing: &Passing, sender: &Sender) -> bool {
+        sender.vantage != Vantage::Sender && self.last.is_some_and(|last| last.ttl == passing.ttl)
+    }
+
     pub(super) fn copy_event(&self, passing: &Passing, count: u32, sender: &Sender, sink: &mut dyn Sink) {
         let mut sent = sender.board.copies(passing.left).filter(Transmission::seen);
         let copied = match passing.ip_id {

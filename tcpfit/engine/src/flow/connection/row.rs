@@ -110,6 +110,7 @@ impl Connection {
         let scaled = |w: u16| scale.map(|k| (u64::from(w) << k) as f64 / f64::from(sender.smss));
         let (arrivals, fates, totals, rtt) = (&flow.arrivals, &sender.fates, &sender.totals, &sender.rtt);
         let (lost, marks) = (fates.lost, &sender.marks);
+        let (data_segments, data_bytes) = arrivals.passed();
         FlowRow {
             flow: sender.flow,
             connection: listing.number,
@@ -152,9 +153,9 @@ impl Connection {
             ending: self.ending(end),
             reset_frame: self.first_reset.map(|(_, frame)| frame).into(),
             completeness,
-            data_segments: arrivals.segments,
+            data_segments,
             sent_segments: arrivals.segments - arrivals.counts().network_copies + fates.lost_upstream,
-            data_bytes: arrivals.bytes,
+            data_bytes,
             unique_bytes: arrivals.unique_bytes(),
             acked_bytes: totals.acked_bytes,
             retransmitted_segments: arrivals.counts().resent_segments,
