@@ -49,9 +49,9 @@ def texts(table: pl.DataFrame, encoded: Collection[str] = ()) -> pl.DataFrame:
     columns = {name: dtype for name, dtype in table.schema.items() if name not in encoded}
     asked = table.select(_odd(pl.col(name), dtype).alias(name) for name, dtype in columns.items())
     odd = [column.name for column in asked if column.item()]
-    plain = {name: _plain(pl.col(name), dtype) for name, dtype in columns.items() if name not in odd}
-    known = {name: _texts(table[name]) for name in odd}
-    return table.with_columns(**plain, **known).with_columns(pl.col(*columns).fill_null("null"))
+    plain = {name: _plain(pl.col(name), dtype).fill_null("null") for name, dtype in columns.items() if name not in odd}
+    known = {name: _texts(table[name]).fill_null("null") for name in odd}
+    return table.with_columns(**plain, **known)
 
 
 def joined(texts: pl.DataFrame) -> pl.Series:
