@@ -267,6 +267,8 @@ def attempted(diagnosis: Diagnosis, syns: int, completeness: int) -> Diagnosis:
 
 def permitting_sack(diagnosis: Diagnosis, probes: int) -> Diagnosis:
     """The diagnosis of a flow whose ends permit SACK and whose sender sent so many tail loss probes."""
+    if diagnosis.remedy == RECOVERING[1]:
+        return replace(diagnosis, remedy=REMEDIES[BOTTLENECK])
     if diagnosis.remedy != REMEDIES[TIMEOUT]:
         return diagnosis
     return replace(diagnosis, remedy=WITH_PROBES if probes else WITH_SACK)
@@ -392,7 +394,7 @@ class _Parts:
         if primary != (most := found[0]).cause:
             besides += f" It was {most.cause} for longer ({most.time_share:.0%}), but a tenth faster then, or more."
         if primary == UNKNOWN and len(found) > 1 and found[1].time_share >= WORTH_SAYING:
-            besides += f" In {found[1].time_share:.0%} it was {found[1].cause}."
+            besides = f" In {found[1].time_share:.0%} it was {found[1].cause}."
         text = f"in {share:.0%} of the time {sentence}.{besides}"
         text = f"{text[0].upper()}{text[1:]}" if primary == UNKNOWN else f"{who.capitalize()}: {text}"
         if primary == UNKNOWN and self.flow_unanswered[position] > share * total_s / 2:
@@ -437,7 +439,7 @@ class _Parts:
         full = (self.span_cause[spans] == CAUSES.index(BOTTLENECK)) & ~overflowed
         seconds, carried = self.span_length[spans], self.span_bytes[spans]
         rate, most = (carried[rows].sum() / max(seconds[rows].sum(), 1e-9) for rows in (overflowed, full))
-        part = float(seconds[overflowed].sum()) / total_s
+        part = self.flow_overflowed[position] / total_s
         if part > share / 2:
             rest = share - part
             full_too = f" In {rest:.0%} that queue stood and the rate was the path's." if rest >= WORTH_SAYING else ""

@@ -30,7 +30,7 @@ from tcpfit.diagnosis.causes import (
 )
 from tcpfit.diagnosis.stalls import Stall
 from tcpfit.diagnosis.table import of_spans, report
-from tcpfit.diagnosis.verdict import REMEDIES, SENTENCES, WHO, WITH_PROBES, WITH_SACK, Diagnosis, judge
+from tcpfit.diagnosis.verdict import RECOVERING, REMEDIES, SENTENCES, WHO, WITH_PROBES, WITH_SACK, Diagnosis, judge
 from tcpfit.ranking import observed
 from tcpfit.report import diagnosed
 
@@ -159,6 +159,10 @@ def test_what_the_ends_do_already_is_no_remedy(sack, probes, remedy):
     # where it is another limit's time, timers or not, its own remedy stays
     other = found.with_columns(cause=pl.lit(APPLICATION))
     assert REMEDIES[APPLICATION] == of_spans(changed, other)[flows["flow"][0]].remedy
+    # so is SACK none of a long recovery from a full queue's losses
+    overflowed = found.with_columns(cause=pl.lit(BOTTLENECK), rule=pl.lit(OVERFLOWED))
+    expected = REMEDIES[BOTTLENECK] if sack else RECOVERING[1]
+    assert expected == of_spans(changed, overflowed)[flows["flow"][0]].remedy
 
 
 def test_the_other_end_is_waited_for_until_its_last_data(tmp_path):
