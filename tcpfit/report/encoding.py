@@ -63,7 +63,7 @@ def joined(texts: pl.DataFrame) -> pl.Series:
 
 
 def _odd(column: pl.Expr, dtype: pl.DataType) -> pl.Expr:
-    """Whether the column has a value that is JSON, or `dumps`', in another form than polars'."""
+    """Whether the column has a value that `dumps` writes in another form than polars."""
     if dtype.is_float():
         return column.abs().is_between(0, PLAIN, closed="none").any()
     if dtype.is_integer() or dtype == pl.Boolean:

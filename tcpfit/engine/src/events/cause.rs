@@ -182,7 +182,7 @@ impl Sender {
         self.episodes.recoveries += 1;
         if reason == Reason::FastDupthresh && sent.frame != 0 {
             self.episodes.asked_by = self.duplicate_acks;
-            self.episodes.unseen = 0;
+            self.episodes.unseen = false;
         }
         self.episodes.begun_by_rack += u32::from(reason == Reason::FastRack);
     }

@@ -118,7 +118,7 @@ pub struct Counts {
     pub copies: u64,
     /// Of the copies, those made by the network.
     pub network_copies: u64,
-    /// Those, and their bytes, that only came too soon for it.
+    /// Those, and their bytes, that only came too soon for the network.
     at_once: u64,
     at_once_bytes: u64,
     /// Identifications skipped for which no data were found.

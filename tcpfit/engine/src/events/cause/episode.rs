@@ -63,8 +63,8 @@ pub struct Episodes {
     pub(super) passage: Passage,
     /// Duplicate ACKs that had asked for the last fast retransmit that was seen; 0 before one was.
     pub asked_by: u32,
-    /// Since then: timers that ended silences in which a fast retransmit must have been lost, if the host made any.
-    pub(super) unseen: u8,
+    /// A timer has ended a silence since then in which a fast retransmit must have been lost, if the host made one.
+    pub(super) unseen: bool,
     /// When a resend passed that duplicate ACKs had asked for, as no silence came before it.
     pub answered_ns: i64,
     /// When one passed that is known to go on with the recovery upon a partial ACK.
@@ -100,7 +100,7 @@ impl Blank for Episodes {
         partial_ns: 0,
         passage: Passage::NONE,
         asked_by: 0,
-        unseen: 0,
+        unseen: false,
         answered_ns: i64::MIN,
         continued_ns: i64::MIN,
         recoveries: 0,

@@ -55,13 +55,17 @@ impl Sender {
             }
             _ => return None,
         };
-        is_late(asked_ns).then_some(asked_ns).filter(|_| {
-            // of two in a row both would have been lost: the host waits for more duplicate ACKs than come
-            let first = self.episodes.unseen == 0;
-            let by_timer = (self.phase, label) == (Phase::Open, Reason::Rto) && !self.sack;
-            self.episodes.unseen = self.episodes.unseen.saturating_add(u8::from(by_timer));
-            first || !by_timer
-        })
+        if !is_late(asked_ns) {
+            return None;
+        }
+        if (self.phase, label) == (Phase::Open, Reason::Rto) && !self.sack {
+            if self.episodes.unseen {
+                // of two in a row both would have been lost: the host waits for more duplicate ACKs than come
+                return None;
+            }
+            self.episodes.unseen = true;
+        }
+        Some(asked_ns)
     }
 
     /// Without SACK: each duplicate ACK since the third has let new data go. In a recovery every second one does (RFC 6937, 3, with

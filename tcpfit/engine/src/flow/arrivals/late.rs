@@ -33,18 +33,14 @@ impl Arrivals {
         };
         let right_place = missing.left == passing.left;
         let confidence = if right_place { 0.98 } else { 0.9 };
-        if missing.needless {
-            // it is a resend now that it is seen
-            sender.forget(missing.order, missing.left);
-        } else if !right_place {
+        // a needless copy is a resend only now that it is seen
+        let kept = right_place && !missing.needless;
+        if !kept && !self.one_fewer(&missing, passing, sender) {
             // the guess which data it carried was wrong: take it back, and put it where it belongs
-            if !self.one_fewer(&missing, passing, sender) {
-                sender.forget(missing.order, missing.left);
-            }
+            sender.forget(missing.order, missing.left);
         }
         self.late(&missing, passing, count, Reason::IpId, confidence, sender, sink);
-        sender.fill(&missing, Self::sent(passing))
-            || right_place && !missing.needless && sender.arrived(missing.order, missing.left, passing.frame)
+        sender.fill(&missing, Self::sent(passing)) || kept && sender.arrived(missing.order, missing.left, passing.frame)
     }
 
     /// A number that was taken for one of new data, above all that has passed, is that of data from below: one segment fewer

@@ -34,17 +34,16 @@ impl Arrivals {
         sender: &mut Sender,
     ) -> Option<Repeats> {
         let before = before.filter(|_| count > 0 && !self.two_way)?;
-        let last = self
-            .uncommon
-            .as_ref()
-            .map_or((0, 0), |u| (u.repeated, u.repeated_right));
-        let repeated = last.0 == before.frame;
+        let copy = self.uncommon.as_ref().filter(|u| u.repeated > 0);
+        let repeated = copy.is_some_and(|u| u.repeated == before.frame);
         let repeats = passing.left < sender.nxt && sender.seen_before(passing.left, passing.right.min(sender.nxt));
         let (right, una) = (passing.left.min(sender.nxt), sender.una);
         let many = |from: u64| segments(right.saturating_sub(from), sender.smss) as usize;
         // new data may have gone out between its copies
-        let between = repeats && last.0 > 0 && before.right > right && many(last.1) == count;
-        let left = if between { last.1 } else { before.right };
+        let between = copy.map(|u| u.repeated_right).filter(|&end| many(end) == count);
+        let left = between
+            .filter(|_| repeats && before.right > right)
+            .unwrap_or(before.right);
         (many(left) >= count && (repeated || repeats)).then(|| Repeats {
             left,
             right,
