@@ -178,6 +178,14 @@ def test_the_command_starts_no_threads_of_numpy_unless_asked_to():
     assert "7" == output(said, OPENBLAS_NUM_THREADS="7").strip()
 
 
+def test_the_command_does_not_look_for_garbage_in_what_it_made():
+    sample = str(ROOT / "sample-traces" / "cubic.pcap.gz")
+    watched = "import gc, tcpfit.cli.main; gc.collect(); seen = []; gc.callbacks.append(lambda *at: seen.append(at))\n"
+    said = watched + command("analyze", sample) + "print(len(seen), gc.get_freeze_count())"
+    seen, frozen = map(int, output(said).split())
+    assert (seen, frozen > 10_000) == (0, True)
+
+
 def test_unsafe_code_is_where_it_is_named() -> None:
     source = ROOT / "tcpfit/engine/src"
     assert "#![deny(unsafe_code)]" in (source / "lib.rs").read_text()
