@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 
 import polars as pl
 
@@ -418,8 +419,9 @@ SEGMENTS = (
 TABLES = {"flows": FLOWS, "events": EVENTS, "rounds": ROUNDS, "segments": SEGMENTS}
 
 
+@cache
 def polars_schema(table: str) -> pl.Schema:
-    """Schema of a table by its name.
+    """Schema of a table by its name, the same one every time: it is for reading.
 
     Raises KeyError for a name that is not in `TABLES`.
     """

@@ -25,4 +25,10 @@ def frame(stream: ArrowStream, name: str) -> pl.DataFrame:
     """The table of that name, or a piece of it, with exactly the dtypes of `tcpfit.schema`."""
     frame, schema = pl.DataFrame(stream), polars_schema(name)
     # the engine gives Enums in the form of polars 2; the cast keeps the promise for other versions
-    return frame if frame.schema == schema else frame.cast(schema)
+    if name not in _AS_DECLARED:
+        _AS_DECLARED[name] = frame.schema == schema
+    return frame if _AS_DECLARED[name] else frame.cast(schema)
+
+
+_AS_DECLARED: dict[str, bool] = {}
+"""Whether this polars reads the engine's table with the declared dtypes, once it has read one."""
