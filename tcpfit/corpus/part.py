@@ -18,7 +18,7 @@ from tcpfit.analysis import unwritten
 from tcpfit.corpus import result
 from tcpfit.corpus.dataset import footer
 from tcpfit.corpus.settings import LAYOUT
-from tcpfit.corpus.table import TABLES, schema_of
+from tcpfit.corpus.table import OF_FLOWS, TABLES, schema_of
 from tcpfit.schema import SCHEMA_VERSION
 
 ROWS = 1 << 17
@@ -65,8 +65,10 @@ def _result(capture: dict[str, Any]) -> result.Result:
         raise OSError(f"a result of {capture['capture']} is damaged; run again")
     if len(whole) == 1:
         return whole[0]
-    names = list(whole[0].tables)
-    merged = {n: pl.concat([each.tables[n] for each in whole]).sort("flow", maintain_order=True) for n in names}
+    merged = {}
+    for name in OF_FLOWS:
+        if pieces := [each.tables[name] for each in whole if name in each.tables]:
+            merged[name] = pl.concat(pieces).sort("flow", maintain_order=True)
     return result.Result(whole[0].capture, merged)
 
 

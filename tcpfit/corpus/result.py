@@ -22,6 +22,9 @@ MAGIC = b"tcpfit result 1\n"
 DIGEST = 16
 LENGTH = struct.Struct("<I")
 
+TEXTS = pl.CompatLevel.oldest()
+"""Texts as they are, no views of them: with those a few rows of a table would bring the texts of all its rows."""
+
 ROWS = 1 << 16
 """Rows of a table that are written together, which bounds the memory: a row of the ranking is some 250 bytes then."""
 
@@ -39,14 +42,19 @@ class Result:
         return {name: table.height for name, table in self.tables.items()}
 
 
+def failure(status: str, reason: str) -> Result:
+    """The result of a capture that was not analysed."""
+    return Result({"status": status, "reason": reason})
+
+
 def pack(result: Result) -> bytes:
-    """A result as bytes."""
+    """A result as bytes; tables without rows are left out."""
     packed, lengths = io.BytesIO(), []
     with zstandard.ZstdCompressor(1).stream_writer(packed, closefd=False) as compressor:
         for name, table in result.tables.items():
-            for part in table.iter_slices(ROWS) if table.height else [table]:
+            for part in table.iter_slices(ROWS):
                 body = io.BytesIO()
-                part.write_ipc_stream(body)
+                part.write_ipc_stream(body, compat_level=TEXTS)
                 compressor.write(body.getbuffer())
                 lengths.append((name, body.tell()))
     header = json.dumps({"capture": result.capture, "tables": lengths}).encode()
