@@ -2,8 +2,9 @@
 """How a corpus scales: `corpus.py [--captures N]` prints what docs/corpora.md quotes.
 
 The captures are made from the samples: the first packets of one, moved in time so that no two are equal. Measured are
-the time that two workers take beside one, what a small capture costs beyond its analysis, the memory of the process
-that gives out the tasks, and the time of a run that has nothing to do. Times by the clock need a quiet machine.
+the time that two workers take beside one, what a capture without flows costs, what is saved by analysing small ones
+together, the memory of the process that gives out the tasks, and the time of a run that has nothing to do. Times by the
+clock need a quiet machine.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from statistics import median
 from tcpfit import corpus
 from tcpfit.corpus import tables, trace
 from tcpfit.corpus.process import memory_of
+from tcpfit.corpus.waiting import MOST
 from tcpfit.readers.containers import PCAP_MAGICS
 from tcpfit.readers.files import Stream
 
@@ -82,16 +84,14 @@ def processor_s() -> float:
     return sum(each.ru_utime + each.ru_stime for each in usage)
 
 
-def analysed(source: Path) -> float:
-    """Processor seconds that the analyses alone take, in this process."""
+def analysed(paths: list[Path], together: int) -> float:
+    """Processor seconds of the analyses alone in this process, so many captures at a time."""
     settings = corpus.Settings()
-    before = 0.0
-    for number, path in enumerate([*sorted(source.iterdir())[:1], *sorted(source.iterdir())]):
-        if number == 1:  # the first has loaded what all need
-            before = processor_s()
-        analysis = trace.analyse([str(path)], settings)
-        tables.facts_of(analysis)
-        tables.tables_of(analysis, analysis.flows["flow"].to_list(), "")
+    before = processor_s()
+    for start in range(0, len(paths), together):
+        analyses = {path.name: trace.analyse([str(path)], settings) for path in paths[start : start + together]}
+        for analysis, _ in zip(analyses.values(), tables.tables_of_each(analyses), strict=True):
+            tables.facts_of(analysis)
     return processor_s() - before
 
 
@@ -110,10 +110,8 @@ def main() -> None:
         make(small, arguments.small, (1,))
         start_s = timed(start, folder / "start-out", 1)[1]
         run_s = timed(small, folder / "small-out", 1)[1] - start_s
-        alone_s = analysed(small)
-        analysis_ms, more_ms = (1000 * seconds / arguments.small for seconds in (alone_s, run_s - alone_s))
-        print(f"{arguments.small} captures of a packet: {analysis_ms:.1f} ms of a processor each to analyse,", end=" ")
-        print(f"{more_ms:.1f} ms more in a run; {start_s:.1f} s for the run's start", flush=True)
+        print(f"{arguments.small} captures of a packet: {1000 * run_s / arguments.small:.1f} ms", end=" ")
+        print(f"of a processor each; {start_s:.1f} s for the run's start", flush=True)
 
         a_lot = arguments.captures // LOTS
         lots = [many / str(lot) for lot in range(LOTS)]
@@ -122,6 +120,11 @@ def main() -> None:
             make(lot, a_lot, first=number * a_lot)
         size = sum(path.stat().st_size for path in many.rglob("*.pcap"))
         print(f"{arguments.captures} captures, {size / 1e6:.0f} MB, in {LOTS} lots", flush=True)
+        some = sorted(lots[0].iterdir())[: 2 * MOST]
+        analysed(some[:4], 2)  # which loads what all need
+        alone_ms, together_ms = (1000 * analysed(some, count) / len(some) for count in (1, MOST))
+        print(f"{len(some)} of them alone: {alone_ms:.1f} ms of a processor each to analyse by itself,", end=" ")
+        print(f"{together_ms:.1f} ms where {MOST} are analysed together", flush=True)
         one_s, two_s = zip(*(in_turn(lot, folder) for lot in lots), strict=True)
         each_ms = 1000 * sum(one_s) / arguments.captures
         print(f"1 worker:  {sum(one_s):.1f} s, {each_ms:.1f} ms a capture", flush=True)

@@ -36,7 +36,7 @@ def perform(task: Task, limits: tuple[float | None, int | None]) -> Outcome:
     except queue.Empty:
         process = Process()
     try:
-        return process.call(task | {"result": None}, Limits(*limits))
+        return process.call(task | {"bring": True}, Limits(*limits))
     finally:
         SPARE.put(process)
 
@@ -90,8 +90,9 @@ class Cluster:
         if error is not None:
             return token, {"failed": "died", "reason": f"the dask workers that analysed it were lost ({error})"}
         outcome = future.result()
-        if "result" in outcome:
-            result.write(base64.b85decode(outcome.pop("result")), Path(task["result"]))
+        for asked, one in zip(task["each"], outcome.get("each", ()), strict=False):
+            if "result" in one:
+                result.write(base64.b85decode(one.pop("result")), Path(asked["result"]))
         return token, outcome
 
     def abandon(self) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import queue
 import threading
-from typing import Protocol
+from typing import Any, Protocol
 
 from tcpfit.corpus.process import Limits, Process
 from tcpfit.corpus.task import Outcome, Task
 
-Token = tuple[str, int]
+Token = tuple[str, Any]
 """What a task is about; its outcome comes back with it."""
 
 

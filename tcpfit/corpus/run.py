@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -23,15 +23,16 @@ from tcpfit.arguments import path_text
 from tcpfit.corpus import dataset, result
 from tcpfit.corpus.commit import Entry, commit
 from tcpfit.corpus.dataset import Corpus, Manifest, State
-from tcpfit.corpus.files import File, found, of_parts, of_path
+from tcpfit.corpus.files import File, found, is_url, of_parts, of_path
 from tcpfit.corpus.identity import Identities
-from tcpfit.corpus.local import Executor, Local
+from tcpfit.corpus.local import Executor, Local, Token
 from tcpfit.corpus.plan import Labels, Trace, plan
 from tcpfit.corpus.process import Limits
 from tcpfit.corpus.settings import Settings
 from tcpfit.corpus.table import FOR_NOW, STATUSES
-from tcpfit.corpus.task import Outcome, failure, weight
+from tcpfit.corpus.task import Outcome, Task, weight
 from tcpfit.corpus.trace import without_path
+from tcpfit.corpus.waiting import Waiting
 from tcpfit.exceptions import CaptureError, InvalidParameter
 
 ATTEMPTS = 3
@@ -268,8 +269,10 @@ class _Run:
         self.true: dict[str, str] = {}
         """Names of this run's captures by what the data set calls them."""
         self.lost: list[Failure] = []
-        self.to_identify: deque[int] = deque()
-        self.ready: deque[tuple[str, int]] = deque()
+        self.to_identify: Waiting[int] = Waiting(self._size_of_trace)
+        self.sizes: dict[int, int] = {}
+        """Bytes of the traces that are to be identified."""
+        self.ready: Waiting[tuple[str, int]] = Waiting(self._size_of_share)
         """Captures and shares of them that are to be analysed."""
         self.shares: dict[str, int] = {}
         self.missing: dict[str, set[int]] = {}
@@ -313,7 +316,6 @@ class _Run:
 
     def _look(self) -> None:
         """Tell the traces that are known from those that have to be read to know them."""
-        sizes = []
         for number, trace in enumerate(self.traces):
             try:
                 files = tuple(found(path) for path in trace.paths)
@@ -324,10 +326,10 @@ class _Run:
             if all(contents):
                 self._arrive(number, files, [content for content in contents if content])
             else:
-                sizes.append((sum(file.size for file in files), number))
+                self.sizes[number] = sum(file.size for file in files)
         # the largest first: a long task that begins last would leave the other workers idle
-        self.to_identify.extend(number for _, number in sorted(sizes, key=lambda each: (-each[0], each[1])))
-        self.progress.work += sum(size + CAPTURE_WORK for size, _ in sizes)
+        self.to_identify.add(sorted(self.sizes, key=lambda number: (-self.sizes[number], number)))
+        self.progress.work += sum(size + CAPTURE_WORK for size in self.sizes.values())
 
     def _arrive(self, number: int, files: tuple[File, ...], contents: list[str]) -> None:
         """The content of a trace is known: it is a copy, or has a result, or has to be analysed."""
@@ -365,7 +367,7 @@ class _Run:
         self.files[capture] = files
         self.shares[capture] = len(paths)
         self.missing[capture] = missing
-        self.ready.extend((capture, share) for share in sorted(missing))
+        self.ready.add((capture, share) for share in sorted(missing))
 
     def _name(self, entry: Entry, trace: Trace, size: int | None) -> None:
         """Say what a capture is called here; labels stay if the file is given none."""
@@ -399,12 +401,12 @@ class _Run:
 
     def _fail(self, entry: Entry, status: str, reason: str) -> None:
         path = self._results(entry.capture, 1)[0]
-        failed = failure(status, reason)
+        failed = result.failure(status, reason)
         result.write(result.pack(failed), path)
         entry.status, entry.weight, entry.results = status, weight(failed.capture), [str(path)]
         self.reasons[entry.capture] = reason
         if self.shares.get(entry.capture, 1) > 1:  # its other shares are for nothing now
-            self.ready = deque(each for each in self.ready if each[0] != entry.capture)
+            self.ready.drop(lambda each: each[0] == entry.capture)
         self._settled(entry)
 
     def _known(self, entry: Entry) -> None:
@@ -427,46 +429,61 @@ class _Run:
     # what is to be done
 
     def _work(self, executor: Executor) -> None:
-        """Give out tasks until all captures have a result; one that was identified is analysed next."""
+        """Give out tasks until all captures have a result."""
         under_way = 0
         while self.ready or self.to_identify or under_way:
-            while under_way < executor.slots and (self.ready or self.to_identify):
-                if self.ready:
-                    capture, share = self.ready.popleft()
-                    executor.submit((capture, share), self._analysis(capture, share))
-                else:
-                    number = self.to_identify.popleft()
-                    executor.submit(("", number), {"kind": "identify", "files": list(self.traces[number].paths)})
+            while (self.ready or self.to_identify) and under_way < executor.slots:
+                executor.submit(*self._task(executor.slots))
                 under_way += 1
             done = executor.next(0.5)
             if done is None:
                 self.tell(self.progress)
                 continue
             under_way -= 1
-            (capture, number), outcome = done
+            (kind, asked), outcome = done
             if "broken" in outcome:
                 raise OSError(outcome["broken"])
-            if capture:
-                self._analysed(capture, number, outcome)
-            else:
-                self._identified(number, outcome)
+            if "failed" in outcome and len(asked) > 1:  # for one of them: each by itself tells which
+                (self.ready if kind == "analyse" else self.to_identify).add_alone(asked)
+                continue
+            for one, own in zip(asked, outcome.get("each", [outcome]), strict=True):
+                if kind == "analyse":
+                    self._analysed(one, own)
+                else:
+                    self._identified(one, own)
+
+    def _task(self, slots: int) -> tuple[Token, Task]:
+        """The next task. What is large is analysed as soon as it is identified, small captures once they are many."""
+        if self.ready.full or not self.to_identify:
+            shares = self.ready.take(slots)
+            common = {"settings": asdict(self.settings), "key": self.secret, "bring": False}
+            return ("analyse", shares), {"kind": "analyse", "each": [self._analysis(*one) for one in shares], **common}
+        numbers = self.to_identify.take(slots)
+        return ("identify", numbers), {"kind": "identify", "each": [list(self.traces[n].paths) for n in numbers]}
 
     def _analysis(self, capture: str, share: int) -> dict[str, Any]:
         paths = self._results(capture, self.shares[capture])
         return {
-            "kind": "analyse",
             "capture": capture,
             "files": [[file.path, file.size, file.stamp] for file in self.files[capture]],
-            "settings": asdict(self.settings),
-            "key": self.secret,
             "share": [share, len(paths)],
             "result": str(paths[share]),
         }
 
+    def _size_of_trace(self, number: int) -> int | None:
+        """Its bytes; what comes over a network takes the time that it takes."""
+        return None if any(map(is_url, self.traces[number].paths)) else self.sizes[number]
+
+    def _size_of_share(self, share: tuple[str, int]) -> int | None:
+        files = self.files[share[0]]
+        if self.shares[share[0]] > 1 or any(is_url(file.path) for file in files):
+            return None
+        return sum(file.size for file in files)
+
     def _identified(self, number: int, outcome: Outcome) -> None:
         if "failed" in outcome:
             if self._again(str(number), outcome):
-                self.to_identify.append(number)
+                self.to_identify.add_alone([number])
             else:
                 self._unreadable(number, outcome["failed"], outcome["reason"])
             return
@@ -478,13 +495,14 @@ class _Run:
                 self.identities.learn(file, each["content"])
         self._arrive(number, tuple(files), [each["content"] for each in outcome["files"]])
 
-    def _analysed(self, capture: str, share: int, outcome: Outcome) -> None:
+    def _analysed(self, asked: tuple[str, int], outcome: Outcome) -> None:
+        capture, share = asked
         entry = self.entries[capture]
         if entry.status:  # another share of it has failed
             return
         if "failed" in outcome:
             if self._again(capture, outcome):
-                self.ready.append((capture, share))
+                self.ready.add_alone([asked])
             else:
                 self._fail(entry, outcome["failed"], outcome["reason"])
             return

@@ -1,26 +1,49 @@
-"""The tables of one capture as the data set has them."""
+"""The tables of captures as the data set has them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from tcpfit import ranking
-from tcpfit.analysis import Analysis
+from tcpfit.analysis import Analysis, joined, renumbered
 from tcpfit.corpus.table import OF_FLOWS, schema_of
 from tcpfit.diagnosis.accounting import account, account_of
 from tcpfit.diagnosis.table import of, of_spans
 from tcpfit.parameters.growth import families
 
 
-def tables_of(analysis: Analysis, numbers: list[int], capture: str) -> dict[str, pl.DataFrame]:
+def tables_of(analysis: Analysis, numbers: Sequence[int], capture: str) -> dict[str, pl.DataFrame]:
     """Every table of flows, of those with these numbers, with the columns of `tcpfit.corpus.table`, sorted by flow."""
     pieces: dict[str, list[pl.DataFrame]] = {name: [] for name in OF_FLOWS}
     for some in analysis.portions(numbers):
         for name, table in _of_flows(some, analysis).items():
-            pieces[name].append(conform(table, name, capture))
+            pieces[name].append(conform(table, name, pl.lit(capture)))
     return {n: pl.concat(frames) if frames else pl.DataFrame(schema=schema_of(n)) for n, frames in pieces.items()}
+
+
+def tables_of_each(analyses: Mapping[str, Analysis]) -> Iterator[dict[str, pl.DataFrame]]:
+    """The same of all flows of several captures, by their hashes: those that `tables_of` makes of each, at the cost of
+    one, which is most of it where the flows are few. All of them have to be analysed with the same choices.
+    """
+    if len(analyses) == 1:
+        ((capture, analysis),) = analyses.items()
+        yield tables_of(analysis, analysis.flows["flow"].to_list(), capture)
+        return
+    whole, starts = joined(list(analyses.values()))
+    captures, first = pl.Series(list(analyses)), np.array(starts)
+    tables, edges = {}, {}
+    for name, table in _of_flows(whole, whole).items():
+        numbers = table["flow"].to_numpy()
+        owner = np.searchsorted(first, numbers, side="right") - 1
+        own = renumbered(table, pl.Series(-first[owner]))
+        tables[name] = conform(own, name, pl.lit(captures.gather(owner)))
+        edges[name] = [*np.searchsorted(numbers, first).tolist(), table.height]
+    for i in range(len(captures)):
+        yield {name: table[edges[name][i] : edges[name][i + 1]] for name, table in tables.items()}
 
 
 def facts_of(analysis: Analysis) -> dict[str, Any]:
@@ -29,9 +52,9 @@ def facts_of(analysis: Analysis) -> dict[str, Any]:
     return facts | {"status": "analysed", "flows": analysis.flows.height, "events": analysis.events.height}
 
 
-def conform(table: pl.DataFrame, name: str, capture: str) -> pl.DataFrame:
+def conform(table: pl.DataFrame, name: str, capture: pl.Expr) -> pl.DataFrame:
     """A table with the capture in front and exactly the dtypes of the data set; what is no number is null."""
-    known = {"capture": pl.lit(capture)}
+    known = {"capture": capture}
     for column, dtype in table.schema.items():
         value = pl.col(column)
         known[column] = pl.when(value.is_finite()).then(value) if dtype.is_float() else value

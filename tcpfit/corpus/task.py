@@ -1,10 +1,12 @@
 """What a worker does: three kinds of task, each a dictionary that can be JSON, as its outcome can.
 
-identify   hash files, which says what capture they hold
-analyse    one capture, or a share of its flows, into a file of its result
+identify   hash the files of traces, which says what captures they hold
+analyse    captures, or a share of the flows of one, into a file of its result each
 compact    results and old parts of the data set into a new part
 
-An outcome has `failed`, a status of `tcpfit.corpus.table.STATUSES`, and `reason` where the task could not be done.
+The first two are of several at once, `each` of which has an outcome in `each`: captures of a few flows take together
+hardly longer than one. An outcome has `failed`, a status of `tcpfit.corpus.table.STATUSES`, and `reason` where the task
+could not be done.
 """
 
 from __future__ import annotations
@@ -25,11 +27,15 @@ def run(task: Task) -> Outcome:
 
 
 def identify(task: Task) -> Outcome:
-    """Content of each of `files`, and the time of their first packets where there are several."""
+    """Content of each of the files of each trace, and the time of their first packets where there are several."""
+    return {"each": [_identified(paths) for paths in task["each"]]}
+
+
+def _identified(paths: list[str]) -> Outcome:
     from tcpfit.corpus.files import content_of, found
 
     contents = []
-    for path in task["files"]:
+    for path in paths:
         try:
             before = found(path)
             content = content_of(path)
@@ -42,59 +48,48 @@ def identify(task: Task) -> Outcome:
 
 
 def analyse(task: Task) -> Outcome:
-    """Analyse the capture in `files` (path, size, stamp) and write its result to `result`, or give it back
-    in the outcome where that is None.
+    """Analyse the captures in `each`: `capture`, its hash; `files` (path, size, stamp); `result`, the file to write.
 
     `share` is (i, k): the i-th of k shares of the flows is ranked and diagnosed, which takes most of the time.
-    `key`, in hexadecimal, puts pseudonyms in the place of addresses.
+    `key`, in hexadecimal, puts pseudonyms in the place of addresses. With `bring` results are given back in the
+    outcome, and no file is written.
     """
-    from tcpfit.corpus import result, settings, tables, trace
-    from tcpfit.corpus.files import found
+    from tcpfit.corpus import result
+    from tcpfit.corpus.together import paths_of, results
+    from tcpfit.corpus.trace import without_path
 
-    paths = [path for path, *_ in task["files"]]
-    key = None if task["key"] is None else bytes.fromhex(task["key"])
-    try:
-        read = trace.analyse(paths, settings.settings_of(task["settings"]), key)
-        share, shares = task["share"]
-        numbers = read.flows["flow"].to_list()[share::shares]
-        facts = tables.facts_of(read)
-        if key is not None:
-            facts["warnings"] = [trace.without_path(said, paths) for said in facts["warnings"]]
-        whole = result.Result(facts, tables.tables_of(read, numbers, task["capture"]))
-        if any([path, (now := found(path)).size, now.stamp] != [path, *known] for path, *known in task["files"]):
-            return {"failed": "unreadable", "reason": CHANGED}
-    except CaptureError as error:
-        whole = failure("rejected", trace.without_path(str(error), paths))
-    except MemoryError:
-        raise
-    except BaseException as error:  # a panic in Rust is no Exception
-        said = type(error).__name__
-        if key is None:  # or it may tell what the capture holds
-            said += f": {' '.join(str(error).split())}"
-        whole = failure("error", trace.without_path(said, paths))
-    if whole.capture["status"] != "analysed" and (lost := _lost(task)) is not None:
-        return {"failed": "unreadable", "reason": trace.without_path(lost, paths)}
-    packed, capture = result.pack(whole), whole.capture
-    outcome = {"status": capture["status"], "reason": capture.get("reason"), "weight": weight(capture)}
-    if task["result"] is None:
-        return outcome | {"result": base64.b85encode(packed).decode()}
-    result.write(packed, Path(task["result"]))
-    return outcome
+    outcomes: dict[str, Outcome] = {}
+    for asked, whole in results(task):
+        capture, status = whole.capture, whole.capture["status"]
+        if (lost := _lost(asked, analysed=status == "analysed")) is not None:
+            outcomes[asked["capture"]] = {"failed": "unreadable", "reason": without_path(lost, paths_of(asked))}
+            continue
+        outcome: Outcome = {"status": status, "reason": capture.get("reason"), "weight": weight(capture)}
+        packed = result.pack(whole)
+        if task["bring"]:
+            outcome["result"] = base64.b85encode(packed).decode()
+        else:
+            result.write(packed, Path(asked["result"]))
+        outcomes[asked["capture"]] = outcome
+    return {"each": [outcomes[asked["capture"]] for asked in task["each"]]}
 
 
-def _lost(task: Task) -> str | None:
-    """Why a failure says nothing of the capture: its files cannot be read to the end now, or hold something else."""
+def _lost(asked: dict[str, Any], analysed: bool) -> str | None:
+    """Why a result says nothing of the capture: its files are gone or others now. One that was not analysed is looked
+    at again: its files may not be read to the end any more, or hold something else.
+    """
     from tcpfit.corpus.files import content_of, found, of_parts
 
     contents = []
     try:
-        for path, *known in task["files"]:
+        for path, *known in asked["files"]:
             if [(now := found(path)).size, now.stamp] != known:
                 return CHANGED
-            contents.append(content_of(path))
+            if not analysed:
+                contents.append(content_of(path))
     except CaptureError as error:
         return str(error)
-    return None if of_parts(contents) == task["capture"] else CHANGED
+    return None if analysed or of_parts(contents) == asked["capture"] else CHANGED
 
 
 def compact(task: Task) -> Outcome:
@@ -102,13 +97,6 @@ def compact(task: Task) -> Outcome:
     from tcpfit.corpus import part
 
     return part.write(task)
-
-
-def failure(status: str, reason: str) -> Any:
-    """The result of a capture that was not analysed."""
-    from tcpfit.corpus.result import Result
-
-    return Result({"status": status, "reason": reason})
 
 
 def weight(capture: dict[str, Any]) -> int:
