@@ -11,15 +11,12 @@ import click
 
 from . import options, pages
 from .errors import check_spelling, spare_captures_in
-from .reading import SEGMENTS, Work, read, read_between, read_into, tell_warnings, with_saved
+from .printer import Printer, is_small
+from .reading import SEGMENTS, Work, read, read_between, read_into, with_saved
 from .streams import beside
 
 if TYPE_CHECKING:
     from tcpfit.analysis import Analysis
-    from tcpfit.report.contract import Document
-
-IN_MEMORY = 1 << 24
-"""Bytes of a JSON document that wait in memory; a longer one waits in a temporary file."""
 
 
 @click.command(short_help="Analyse captures: parameters, ranking and verdict of every flow.")
@@ -70,8 +67,9 @@ def analyze(
     if segments and output is None:
         raise click.UsageError("--segments writes into the folder of --output, which is missing")
     reports = [None] * len(captures) if html is None else pages.targets(captures, html, "--html")
+    whole = output is None and html is None and not flows and not min_segments
     printing = nullcontext if output is None and html is None else beside
-    printer = _Printer(form, top=top, in_full=bool(flows))
+    printer = Printer(form, top=top, in_full=bool(flows))
     status = 0
 
     def selected(analysis: Analysis) -> Analysis:
@@ -82,6 +80,8 @@ def analyze(
 
     for capture, folder, page in zip(captures, _folders(captures, output), reports, strict=True):
         run = None
+        if not is_small(capture):
+            status |= printer.flush()  # what waits need not wait for it
         with Work(capture) as work:
             if segments and folder is not None:
                 analysis, run = read_into(folder / SEGMENTS, capture, source)
@@ -96,9 +96,16 @@ def analyze(
                 analysis.write_parquet(folder, run=run)
             if page is not None:
                 pages.write(analysis, page, drawn=len(flows) or pages.FLOWS)
-            with printing():
-                printer.add(analysis)
+            if whole and printer.waits_for(analysis):
+                printer.later(analysis)
+            else:
+                status |= printer.flush()
+                with printing():
+                    printer.show(analysis)
         status |= work.status
+        if printer.due:
+            status |= printer.flush()
+    status |= printer.flush()
     printer.close()
     return status
 
@@ -112,50 +119,3 @@ def _folders(captures: tuple[str, ...], output: Path | None) -> Sequence[Path | 
     for folder in folders:
         spare_captures_in(folder, "*.parquet", captures)
     return folders
-
-
-class _Printer:
-    """Prints analyses in one format, each as soon as it is there; JSON is one document, so it waits for the last."""
-
-    def __init__(self, form: str, *, top: int, in_full: bool) -> None:
-        self._form, self._top, self._in_full = form, top, in_full
-        self._first = True
-        self._document: Document | None = None
-        if form == "json":
-            from tempfile import SpooledTemporaryFile
-
-            from tcpfit.report.contract import Document
-
-            self._document = Document(SpooledTemporaryFile(IN_MEMORY))
-
-    def add(self, analysis: Analysis) -> None:
-        from tcpfit.report import contract, csv
-
-        if self._form in ("jsonl", "csv"):
-            tell_warnings(analysis)
-        if self._document is not None:
-            self._document.add(analysis)
-        elif self._form == "jsonl":
-            for line in contract.lines(analysis):
-                click.echo(line)
-        elif self._form == "csv":
-            for text in csv.flow_texts(analysis, header=self._first):
-                click.echo(text, nl=False)
-        else:
-            from tcpfit.report import terminal
-
-            out = terminal.console()
-            if not self._first:
-                out.print()
-            number = analysis.flows.height
-            shown = number if self._in_full else max(self._top, terminal.IN_FULL)
-            largest = analysis.select(analysis.largest()[:shown])
-            facts = contract.capture_facts(analysis) | {"flows": list(contract.flow_facts(largest))}
-            terminal.show(facts, out, analysis.rounds, flows=number, top=self._top, in_full=self._in_full)
-        self._first = False
-
-    def close(self) -> None:
-        """Print what could not be printed before the last capture was there."""
-        if self._document is not None:
-            for piece in self._document.close():
-                click.echo(piece, nl=False)

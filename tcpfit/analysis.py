@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
-from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -105,35 +104,6 @@ def load(directory: str | os.PathLike[str]) -> Analysis:
     return Analysis(reading.capture["path"], replace(reading, tables=empty | reading.tables, unsaved=unsaved))
 
 
-def joined(several: Sequence[Analysis]) -> tuple[Analysis, list[int]]:
-    """Captures as one whose flows and connections are numbered through, and the number that each begins at.
-
-    What is said of a flow stays the same to the last bit: no flow has a connection in common with one of another
-    capture. What an analysis costs however few its flows are is then paid once. The facts and the choices are those of
-    the first capture, and `segments` is left out.
-    """
-    import numpy as np
-
-    used = [analysis.flows.select(pl.max_horizontal(pl.col("flow", "connection").max())).item() for analysis in several]
-    starts = [0, *accumulate(0 if most is None else most + 1 for most in used[:-1])]
-    tables = {}
-    for name in BESIDE:
-        pieces = [getattr(analysis, name) for analysis in several]
-        by = np.repeat(starts, [piece.height for piece in pieces])
-        tables[name] = renumbered(pl.concat(pieces), pl.Series(by, dtype=pl.Int64))
-    capture, choices = several[0].capture, several[0]._choices
-    return Analysis(several[0].path, readers.Reading(capture, tables), choices), starts
-
-
-def renumbered(table: pl.DataFrame, by: pl.Series) -> pl.DataFrame:
-    """A table whose flow and connection have numbers higher by so much in each row.
-
-    Raises polars' InvalidOperationError where one has no room in the column.
-    """
-    numbers = [name for name in ("flow", "connection") if name in table.columns]
-    return table.with_columns((table[name].cast(pl.Int64) + by).cast(table.schema[name]) for name in numbers)
-
-
 class Analysis:
     """A capture's tables. `flows`, `events` and `rounds` are there at once, the others when first asked for.
 
@@ -145,6 +115,10 @@ class Analysis:
         self._choices = dict(choices or {})
         self._reading = reading
         self._evidence: Evidence | None = None
+
+    def of(self, reading: readers.Reading) -> Analysis:
+        """Another reading under the same path and choices."""
+        return Analysis(self.path, reading, self._choices)
 
     @property
     def capture(self) -> dict[str, Any]:
@@ -370,7 +344,7 @@ class Analysis:
             for name, table in known.items()
         }
         reading = replace(self._reading, tables=tables, beside=self._beside(keep))
-        return Analysis(self.path, reading, self._choices)
+        return self.of(reading)
 
     def _beside(self, keep: pl.DataFrame) -> dict[str, pl.DataFrame]:
         """Flows, events and rounds of the flows between the ends of those that are kept, these left out."""
@@ -421,7 +395,7 @@ class Analysis:
             check_tables(segments=piece)
         segments = pl.concat([pl.DataFrame(schema=polars_schema("segments")), *pieces])
         tables = self._reading.tables | {"segments": segments}
-        return Analysis(self.path, replace(self._reading, tables=tables, unsaved=False), self._choices)
+        return self.of(replace(self._reading, tables=tables, unsaved=False))
 
     def anonymized(self, key: bytes) -> Analysis:
         """The same capture with pseudonyms for all addresses, in every table and report: prefix-preserving, keyed.
@@ -435,7 +409,7 @@ class Analysis:
             {name: pseudonyms.in_table(table) for name, table in known.items()}
             for known in (self._reading.tables, self._reading.beside)
         )
-        return Analysis(self.path, replace(self._reading, tables=tables, beside=beside), self._choices)
+        return self.of(replace(self._reading, tables=tables, beside=beside))
 
     def plot(self, kind: str, flow: int | None = None, *, theme: str = "light") -> Any:
         """A figure of a flow, by default of the largest, as an Altair chart, which a notebook shows.

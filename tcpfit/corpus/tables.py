@@ -9,10 +9,11 @@ import numpy as np
 import polars as pl
 
 from tcpfit import ranking
-from tcpfit.analysis import Analysis, joined, renumbered
+from tcpfit.analysis import Analysis
 from tcpfit.corpus.table import OF_FLOWS, schema_of
 from tcpfit.diagnosis.accounting import account, account_of
 from tcpfit.diagnosis.table import of, of_spans
+from tcpfit.joint import Joint
 from tcpfit.parameters.growth import families
 
 
@@ -33,15 +34,12 @@ def tables_of_each(analyses: Mapping[str, Analysis]) -> Iterator[dict[str, pl.Da
         ((capture, analysis),) = analyses.items()
         yield tables_of(analysis, analysis.flows["flow"].to_list(), capture)
         return
-    whole, starts = joined(list(analyses.values()))
-    captures, first = pl.Series(list(analyses)), np.array(starts)
+    joint, captures = Joint(list(analyses.values())), pl.Series(list(analyses))
     tables, edges = {}, {}
-    for name, table in _of_flows(whole, whole).items():
-        numbers = table["flow"].to_numpy()
-        owner = np.searchsorted(first, numbers, side="right") - 1
-        own = renumbered(table, pl.Series(-first[owner]))
+    for name, table in _of_flows(joint.analysis, joint.analysis).items():
+        own, owner = joint.own(table)
         tables[name] = conform(own, name, pl.lit(captures.gather(owner)))
-        edges[name] = [*np.searchsorted(numbers, first).tolist(), table.height]
+        edges[name] = np.searchsorted(owner, np.arange(len(captures) + 1)).tolist()
     for i in range(len(captures)):
         yield {name: table[edges[name][i] : edges[name][i + 1]] for name, table in tables.items()}
 

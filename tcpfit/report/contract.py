@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import polars as pl
@@ -134,11 +134,14 @@ class Document:
         self._captures = 0
         self._write(dumps(envelope([])).removesuffix("]}"))
 
-    def add(self, analysis: Analysis) -> None:
-        """Write a capture and its flows."""
+    def add(self, analysis: Analysis, flows: Iterable[str] | None = None) -> None:
+        """Write a capture and its flows, which can be given as their texts."""
         before = self._out.tell()
+        flows = flow_texts(analysis) if flows is None else flows
         try:
-            for piece in self._pieces(analysis):  # one by one: `writelines` of a spooled file holds all in memory
+            for piece in self._pieces(
+                analysis, flows
+            ):  # one by one: `writelines` of a spooled file holds all in memory
                 self._write(piece)
         except BaseException:
             self._out.seek(before)
@@ -155,18 +158,18 @@ class Document:
     def _write(self, text: str) -> None:
         self._out.write(text.encode("ascii"))
 
-    def _pieces(self, analysis: Analysis) -> Iterator[str]:
+    def _pieces(self, analysis: Analysis, flows: Iterable[str]) -> Iterator[str]:
         facts = dumps(capture_facts(analysis) | {"flows": []})
         yield ("," if self._captures else "") + "\n " + facts.removesuffix("]}")
-        for number, flow in enumerate(flow_texts(analysis)):
+        for number, flow in enumerate(flows):
             yield ("," if number else "") + "\n  " + flow
         yield "\n ]}"
 
 
-def lines(analysis: Analysis) -> Iterator[str]:
-    """A line of JSON a flow, each with its capture's path and the schema."""
+def lines(analysis: Analysis, flows: Iterable[str] | None = None) -> Iterator[str]:
+    """A line of JSON a flow, each with its capture's path and the schema; the flows can be given as their texts."""
     start = dumps({"schema": SCHEMA_VERSION, "capture": analysis.path}).removesuffix("}")
-    for flow in flow_texts(analysis):
+    for flow in flow_texts(analysis) if flows is None else flows:
         yield f"{start}, {flow.removeprefix('{')}"
 
 
@@ -216,7 +219,22 @@ def flow_texts(analysis: Analysis) -> Iterator[str]:
     evidence = analysis.conversations
     spans, stalls = account_of(evidence), silences_of(evidence)
     for portion in analysis.portions():
-        yield from _flow_texts(portion, spans, stalls)
+        yield from _encoded(_flow_table(portion, spans, stalls))
+
+
+def flow_texts_of_each(several: Sequence[Analysis]) -> list[list[str]]:
+    """What `flow_texts` gives for each of several captures of few flows, of which all were selected, at little more
+    than the cost of one; `tcpfit.joint` says what they have in common."""
+    from tcpfit.joint import Joint
+
+    joint = Joint(several)
+    found: list[list[str]] = [[] for _ in several]
+    if joint.analysis.flows.height:
+        evidence = joint.analysis.evidence
+        table, owner = joint.own(_flow_table(joint.analysis, account_of(evidence), silences_of(evidence)), "id")
+        for number, text in zip(owner, _encoded(table), strict=True):
+            found[number].append(text)
+    return found
 
 
 def ordered(analysis: Analysis) -> pl.DataFrame:
@@ -253,13 +271,14 @@ def groups(analysis: Analysis, flows: pl.DataFrame) -> dict[str, pl.DataFrame]:
     }
 
 
-def _flow_texts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -> Iterator[str]:
+def _flow_table(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -> pl.DataFrame:
+    """A row a flow, the largest first, and a column a key, those of `NESTED` as text."""
     flows = ordered(analysis)
     numbers = flows["flow"].to_list()
     plain = {key: objects(table) for key, table in groups(analysis, flows).items()}
     models, baselines = _models(analysis, flows)
     diagnoses = of_spans(flows, of(spans, flows))
-    table = identity(flows).with_columns(
+    return identity(flows).with_columns(
         **{key: plain[key] for key in ("vantage", "handshake", "ending", "congestion_control", "counts")},
         count_ranges=_ranges(flows),
         parameters=_parameters(analysis, flows),
@@ -270,6 +289,9 @@ def _flow_texts(analysis: Analysis, spans: pl.DataFrame, stalls: pl.DataFrame) -
         diagnosis=pl.Series([dumps(diagnosis_facts(diagnoses[number])) for number in numbers], dtype=pl.String),
         stalls=_stalls(of(stalls, flows), flows),
     )
+
+
+def _encoded(table: pl.DataFrame) -> Iterator[str]:
     for part in texts(table, NESTED).iter_slices(TEXTS_AT_A_TIME):
         yield from joined(part).to_list()
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
-import polars as pl
 import pytest
 from captures import pcap
 from corpora import SAMPLES, bytes_of, capture
 
 import tcpfit
 from tcpfit import corpus
-from tcpfit.analysis import joined
 from tcpfit.corpus import tables, together
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -46,26 +43,6 @@ def test_rows_are_those_of_each_by_itself(analyses, choices):
         for table, rows in alone.items():
             assert rows.schema == found[table].schema, (name, table)
             assert rows.equals(found[table]), (name, table)
-
-
-def test_flows_and_connections_are_numbered_through(analyses):
-    several = list(analyses.values())
-    whole, starts = joined(several)
-    assert whole.flows["flow"].is_unique().all()
-    assert whole.flows["connection"].n_unique() == sum(each.flows["connection"].n_unique() for each in several)
-    for name in ("flows", "events", "rounds"):
-        assert getattr(whole, name).height == sum(getattr(each, name).height for each in several)
-    assert [0, *sorted(starts[1:])] == starts
-    first = {number: start for number, start in enumerate(starts)}
-    for number, analysis in enumerate(several):
-        own = pl.col("flow").is_between(first[number], first.get(number + 1, sys.maxsize), closed="left")
-        assert whole.events.filter(own)["frame"].equals(analysis.events["frame"])
-
-
-def test_a_number_without_room_is_refused(analyses):
-    last = analyses["cubic.pcap.gz"].flows.with_columns(flow=pl.lit(2**32 - 1, pl.UInt32))
-    with pytest.raises(pl.exceptions.InvalidOperationError):
-        tcpfit.analysis.renumbered(last, pl.Series([1] * last.height))
 
 
 @pytest.fixture
