@@ -14,7 +14,7 @@ import click
 
 from tcpfit.exceptions import CaptureError, InvalidParameter, TcpfitError
 
-from .errors import complain, debugging, unexpected
+from .errors import UNWRITTEN, complain, debugging, unexpected
 from .options import Joined
 
 if TYPE_CHECKING:
@@ -161,7 +161,8 @@ def under(key: bytes | None, analysis: Analysis) -> Analysis:
 class Work:
     """Work on one capture: what goes wrong in the block is said in a sentence, and `status` is 1 after it.
 
-    An argument that makes no sense ends the command instead, and so does a reader of the output that went away.
+    An argument that makes no sense ends the command instead, and so do a reader of the output that went away and a disk
+    that has no room for it.
     """
 
     def __init__(self, capture: str) -> None:
@@ -173,6 +174,8 @@ class Work:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> bool:
         if not isinstance(error, Exception) or isinstance(error, (BrokenPipeError, click.ClickException)):
+            return False
+        if isinstance(error, OSError) and error.errno in UNWRITTEN and error.filename is None:
             return False
         if isinstance(error, InvalidParameter):
             raise click.UsageError(str(error)) from error

@@ -99,7 +99,17 @@ def test_no_space_for_the_output(verb: tuple[str, ...], capture: Path) -> None:
     with NO_SPACE.open("w") as full:
         done = run(*(capture if word == "CAPTURE" else word for word in verb), stdout=full)
     assert 1 == done.returncode
-    assert "No space left on device" in said(done.stderr)
+    assert "tcpfit: standard output: No space left on device" == said(done.stderr)
+
+
+@needs_full
+@pytest.mark.parametrize("verb", [verb for verb in VERBS if verb[0] in ("analyze", "rank", "diagnose")], ids=" ".join)
+def test_no_space_is_said_once(verb: tuple[str, ...], capture: Path) -> None:
+    """The captures after it would find none either."""
+    with NO_SPACE.open("w") as full:
+        done = run(*verb, *[capture] * 3, stdout=full)
+    assert 1 == done.returncode
+    assert "tcpfit: standard output: No space left on device" == said(done.stderr)
 
 
 @pytest.mark.parametrize(
