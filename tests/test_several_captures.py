@@ -153,6 +153,15 @@ def test_a_number_without_room_is_refused(analyses):
         Joint(several)
 
 
+def test_numbers_are_those_of_each_to_the_last_digit(tmp_path):
+    """Of short transfers, whose times are compared with those that models say."""
+    paths = [tmp_path / f"{number}.pcap" for number in range(40)]
+    for number, path in enumerate(paths):
+        path.write_bytes(pcap(Transfer(segments=2 + number, lost=frozenset({number // 2})).run()))
+    each = [tcpfit.analyze(path) for path in paths]
+    assert [list(contract.flow_texts(one)) for one in each] == contract.flow_texts_of_each(each)
+
+
 def test_rows_are_those_of_each(analyses):
     for each, rows in zip(analyses, csv.flow_rows_of_each(analyses), strict=True):
         text = "".join(csv.texts(rows, each.path))

@@ -57,7 +57,8 @@ def silences_of(evidence: Evidence) -> pl.DataFrame:
     stretches = reactions(evidence)
     told = _of_events(evidence, stretches)
     found = [told, _pauses(evidence, course, stretches, told)]
-    return pl.concat(found).sort("flow", "start_ns").select(c.name for c in SILENCES)
+    # one that ends as it begins comes before that which begins then
+    return pl.concat(found).sort("flow", "start_ns", "length_s", maintain_order=True).select(c.name for c in SILENCES)
 
 
 def _of_events(evidence: Evidence, stretches: Stretches) -> pl.DataFrame:

@@ -390,17 +390,16 @@ def _models(analysis: Analysis, flows: pl.DataFrame) -> tuple[pl.Series, pl.Seri
     """
     ranked, keys = analysis.ranking, ("flow", "rank", "model")
     says = pl.col("predicted_s").is_finite()
-    times = (
-        alone(analysis)
-        .sort("flow", "model")
-        .select(
-            "flow",
-            "model",
-            predicted_time_s="predicted_s",
-            log_ratio=pl.when(says).then((pl.col("predicted_s") / pl.col("time_s")).log()),
-            applicable=says.fill_null(value=False),
-            reasons=pl.when(says).then(pl.lit([OF_TRANSFERS])).otherwise(pl.lit([NO_TIME])),
-        )
+    short = alone(analysis).sort("flow", "model")
+    # polars would multiply by the reciprocal, which is another number, where it is one flow
+    ratio = pl.Series(short["predicted_s"].to_numpy() / short["time_s"].to_numpy(), dtype=pl.Float64)
+    times = short.select(
+        "flow",
+        "model",
+        predicted_time_s="predicted_s",
+        log_ratio=pl.when(says).then(ratio.log()),
+        applicable=says.fill_null(value=False),
+        reasons=pl.when(says).then(pl.lit([OF_TRANSFERS])).otherwise(pl.lit([NO_TIME])),
     )
     items = [
         table.select(*keys, item=objects(table.select(pl.col("model").alias("name"), *MODEL)))
