@@ -153,16 +153,21 @@ class States:
         )
 
 
+def _in_turn(of_states: Array) -> Array:
+    """Sums over the states, the first one first: `sum` adds in an order that depends on the flows beside one."""
+    return np.asarray(np.cumsum(of_states, axis=1)[:, -1])
+
+
 def _spend(states: States, now: Cycle) -> tuple[Array, Array]:
     """Add the cycle's cost to mean and variance; what is left of `first` in (timeout, fast retransmit), per state."""
     to, fr = states.probability * now.Q, states.probability * (1 - now.Q)
-    mean = (to * now.after_timeout + fr * now.after_retransmit).sum(axis=1)
+    mean = _in_turn(to * now.after_timeout + fr * now.after_retransmit)
     late, soon = now.after_timeout - mean[:, None], now.after_retransmit - mean[:, None]
     first_to = states.first * now.Q + to * late
     first_fr = states.first * (1 - now.Q) + fr * soon
     # Var(T + c) = Var T + E[(c - E c)^2] + 2 E[(T - E T)(c - E c)]
     cross = states.first * (now.Q * late + (1 - now.Q) * soon)
-    states.variance += (to * late**2 + fr * soon**2 + 2 * cross).sum(axis=1)
+    states.variance += _in_turn(to * late**2 + fr * soon**2 + 2 * cross)
     states.mean += mean
     return first_to, first_fr
 
@@ -173,7 +178,7 @@ def _move(states: States, now: Cycle, first_to: Array, first_fr: Array) -> State
     flows, size = to.shape
     grown = min(size + 1, STATES)
     w1, probability, first = np.ones((flows, grown)), np.empty((flows, grown)), np.empty((flows, grown))
-    probability[:, 0], first[:, 0] = to.sum(axis=1), first_to.sum(axis=1)
+    probability[:, 0], first[:, 0] = _in_turn(to), _in_turn(first_to)
     w1[:, 1:], probability[:, 1:], first[:, 1:] = (x[:, : grown - 1] for x in (now.halved, fr, first_fr))
     if size == STATES:
         probability[:, -1] += fr[:, -1]

@@ -227,9 +227,11 @@ def mean_rounds(how: Reading, N: int, p: Array) -> tuple[Array, Array]:
     none, one = np.exp(xlog1py(N, -p)), p * np.exp(xlog1py(N - 1, -p)) * (1 if how.as_printed else N)
     with np.errstate(invalid="ignore"):
         loss_free = loss_free_rounds(np.asarray(float(N)), np.asarray(how.Wmax), how.as_printed)
+    # row by row: the last digit of a matrix product depends on how many flows there are
+    more, more_timeouts = ((several * of).sum(axis=1) for of in (rounds, timeouts))
     return (
-        none * loss_free + one * known.single[N - 1] + several @ rounds,
-        one * known.single_timeouts[N - 1] + several @ timeouts,
+        none * loss_free + one * known.single[N - 1] + more,
+        one * known.single_timeouts[N - 1] + more_timeouts,
     )
 
 

@@ -367,3 +367,26 @@ def test_whole_rounds_of_a_loss_free_transfer(name):
     model = get(name).set_params(**({"handshake": False} if name == "cardwell-2000" else {}))
     np.testing.assert_allclose(model.predict(segments=segments, whole_rounds=True, **flow), expected, rtol=1e-12)
     assert 0.1 * np.log2(1.2) == pytest.approx(float(model.predict(segments=2.0, **flow)))
+
+
+@pytest.mark.parametrize("model", VARIANTS, ids=IDS)
+def test_a_time_does_not_depend_on_the_flows_beside_it(model):
+    """To the last digit: what is said of a capture is the same whatever is analysed with it."""
+    chance, count = np.random.default_rng(3), 200
+    drawn = {
+        "segments": chance.choice([7.0, 30.0, 55.0], count),
+        "p": 10 ** chance.uniform(-4, -0.5, count),
+        "p_high": 10 ** chance.uniform(-1, -0.2, count),
+        "rtt": chance.uniform(0.01, 0.3, count),
+        "rto": chance.uniform(0.2, 1.5, count),
+        "syn_rto": np.full(count, 1.0),
+        "delayed_ack": chance.uniform(0, 0.04, count),
+        "b": np.full(count, 1.5),
+        "w_1": np.full(count, 10.0),
+        "w_max": chance.choice([8.0, np.inf], count),
+    }
+    given = {parameter.name: drawn[parameter.name] for parameter in model.parameters}
+    together = np.asarray(model.predict(**given))
+    alone = [model.predict(**{name: values[i : i + 1] for name, values in given.items()})[0] for i in range(count)]
+    assert np.array_equal(together, alone, equal_nan=True)
+    assert np.isfinite(together).any()
