@@ -95,9 +95,11 @@ class Printer:
             for line in contract.lines(analysis, flows):
                 click.echo(line)
         elif self._form == "csv":
-            known = flows is not None
-            rows = csv.texts(flows, analysis.path, header=self._first) if known else None
-            for text in rows or csv.flow_texts(analysis, header=self._first):
+            if flows is None:
+                texts = csv.flow_texts(analysis, header=self._first)
+            else:
+                texts = csv.texts(flows, analysis.path, header=self._first)
+            for text in texts:
                 click.echo(text, nl=False)
         else:
             self._table(analysis, flows)
@@ -115,8 +117,8 @@ class Printer:
                 from tcpfit.report import contract, csv
 
                 if self._form == "csv":
-                    return list(csv.flow_rows_of_each(several))
-                return list(contract.flow_texts_of_each(several))
+                    return csv.flow_rows_of_each(several)
+                return contract.flow_texts_of_each(several)
             except Exception:
                 pass  # which of them it is for, each by itself tells
         return [None] * len(several)

@@ -144,13 +144,11 @@ def test_flows_and_connections_are_numbered_through(analyses):
 
 
 def test_a_number_without_room_is_refused(analyses):
-    last = analyses[1].flows.with_columns(flow=pl.lit(2**32 - 1, pl.UInt32))
-    several = [
-        analyses[1].of(tcpfit.readers.Reading({}, {"flows": last, "events": none, "rounds": analyses[1].rounds}))
-        for none in [analyses[1].events] * 2
-    ]
+    one = analyses[1]
+    highest = one.flows.with_columns(flow=pl.lit(2**32 - 1, pl.UInt32))
+    last = one.of(tcpfit.readers.Reading({}, {"flows": highest, "events": one.events, "rounds": one.rounds}))
     with pytest.raises(pl.exceptions.InvalidOperationError):
-        Joint(several)
+        Joint([one, last])
 
 
 def test_numbers_are_those_of_each_to_the_last_digit(tmp_path):

@@ -139,9 +139,8 @@ class Document:
         before = self._out.tell()
         flows = flow_texts(analysis) if flows is None else flows
         try:
-            for piece in self._pieces(
-                analysis, flows
-            ):  # one by one: `writelines` of a spooled file holds all in memory
+            # one by one: `writelines` of a spooled file holds all in memory
+            for piece in self._pieces(analysis, flows):
                 self._write(piece)
         except BaseException:
             self._out.seek(before)
