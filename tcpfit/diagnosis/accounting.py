@@ -48,6 +48,7 @@ from tcpfit.diagnosis.held_flight import FLAT_ROUNDS
 from tcpfit.diagnosis.reactions import Stretches, apart, heed_of, reactions
 from tcpfit.diagnosis.rounds import Flags, Rounds, rounds_of
 from tcpfit.diagnosis.send_clock import FILLED
+from tcpfit.parameters import so_far
 from tcpfit.parameters.evidence import Evidence
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.schema import I64, STR, U32, U64, Column, check_tables
@@ -232,12 +233,8 @@ def _held_by(course: Rounds, axis: _Axis, covers: Stretches, heedless: Flags) ->
     full_share = course.full_ns / np.maximum(lasted, 1)
     flight = np.nan_to_num(course.flight)
     in_line = course.in_line
-    so_far = pl.DataFrame({"owner": course.owner, "flight": flight})
-    of_flow = pl.col("flight").shift(1, fill_value=0.0)
-    before, top = (
-        so_far.select(column.over("owner")).to_series().to_numpy()
-        for column in (of_flow, of_flow.cum_max().clip(lower_bound=0.0))
-    )
+    before = so_far.before(course.owner, flight)
+    top = so_far.highest(course.owner, before)
     # in a recovery, and in the round after it, what ACKs cover says nothing of what was sent
     short = (course.acked < 0.5 * course.smss * course.sent) & course.calm | course.runs_out
     # who has more to send than the window lets go fills the segments

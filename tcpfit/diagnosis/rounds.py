@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tcpfit.diagnosis import held_flight, path_rate, send_clock, turns
 from tcpfit.diagnosis.path_rate import ENOUGH_ACKED
+from tcpfit.parameters import so_far
 from tcpfit.parameters.evidence import Evidence, once
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.ranking.steady import idle_within
@@ -56,8 +57,7 @@ class Rounds:
         begins = rows.frame["start_ns"].to_numpy().copy()
         opening, closing = self.flow_begin[self.flow_count > 0], ends[self.flow_count > 0] - 1
         begins[opening] = first[self.flow_count > 0]
-        order = pl.DataFrame({"owner": self.owner, "start": begins})
-        self.start: Ints = order.select(pl.col("start").cum_max().over("owner"))["start"].to_numpy()
+        self.start: Ints = so_far.highest(self.owner, begins)
         idle, end = np.nan_to_num(rows.floats("idle_s")), rows.frame["end_ns"].to_numpy()
         # all was acknowledged: closing the connection is none of the flow's time
         over = closing[idle[closing] > 0]
@@ -156,10 +156,7 @@ class Rounds:
     @property
     def lost_before(self) -> Flags:
         """Rounds before which the flow has lost something."""
-        lost = pl.DataFrame({"owner": self.owner, "lost": self.lost})
-        so_far = pl.col("lost").shift(1, fill_value=0.0).cum_sum()
-        before: Flags = lost.select(so_far.over("owner"))["lost"].to_numpy() > 0
-        return before
+        return so_far.highest(self.owner, so_far.before(self.owner, self.lost)) > 0
 
     @cached_property
     def window_used(self) -> Flags:

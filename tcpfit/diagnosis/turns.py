@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
+from tcpfit.parameters import so_far
 from tcpfit.parameters.intervals import Ints
 from tcpfit.parameters.nearest import latest
 
@@ -72,11 +72,7 @@ def _settled(rounds: Rounds) -> Flags:
     acknowledged since that was so."""
     settled = rounds.idle > 0
     acked = np.ceil(np.nan_to_num(rounds.acked) / rounds.smss)
-    since = pl.DataFrame(
-        {"owner": rounds.owner, "part": np.cumsum(np.append(0, settled)[:-1]), "more": rounds.sent - acked}
-    )
-    since = since.with_columns(more=pl.col("more").cum_sum().over("owner", "part"))
-    least = pl.col("more").cum_min().over("owner", "part").clip(upper_bound=0.0)
-    outstanding = since.select(pl.col("more") - least).to_series().to_numpy()
-    none: Flags = settled | (outstanding <= 0)
+    stretch = np.cumsum(np.append(False, settled)[:-1]) + rounds.owner  # either begins another one
+    more = so_far.total(stretch, rounds.sent - acked)
+    none: Flags = settled | (more <= np.minimum(so_far.lowest(stretch, more), 0.0))
     return none

@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tcpfit.parameters import so_far
 from tcpfit.parameters.evidence import Evidence, Rows
 from tcpfit.parameters.intervals import Floats, Ints, summed
 from tcpfit.parameters.nearest import earliest, latest
@@ -126,8 +127,8 @@ def _recovered(evidence: Evidence, reacted: Floats) -> Floats:
             "reacted": reacted[timeouts.owner] + AT_ONCE_NS,
         }
     )
-    so_far = pl.col("whole").cum_max().shift(1).over("owner")
-    chain = chain.filter((pl.col("time") > pl.max_horizontal("reacted", so_far)).cum_sum().over("owner") == 0)
+    earlier = pl.col("whole").cum_max().shift(1).over("owner")
+    chain = chain.filter((pl.col("time") > pl.max_horizontal("reacted", earlier)).cum_sum().over("owner") == 0)
     last = chain.group_by("owner").agg(pl.col("whole").max()).filter(pl.col("whole").is_finite())
     recovered = reacted.copy()
     recovered[last["owner"].to_numpy()] = np.maximum(reacted[last["owner"].to_numpy()], last["whole"].to_numpy())
@@ -143,9 +144,9 @@ def _acknowledged(evidence: Evidence, timeouts: Rows) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         # few segments are of full size where applications write little
         size = np.where(count > 0, evidence.column("unique_bytes") / count, 0.0)[rounds.owner]
-    sent = _running(new * size, rounds.owner)
+    sent = so_far.total(rounds.owner, new * size)
     acked = rounds.floats("acked_bytes")
-    before = np.rint(_running(acked, rounds.owner) - acked).astype(np.int64)
+    before = np.rint(so_far.total(rounds.owner, acked) - acked).astype(np.int64)
     at = latest(timeouts.owner, timeouts.times(), rounds.owner, start)
     asked = np.rint(sent[at] - evidence.column("smss_bytes")[timeouts.owner]).astype(np.int64)
     found = np.maximum(earliest(timeouts.owner, asked, rounds.owner, before), at + 1)
@@ -153,11 +154,3 @@ def _acknowledged(evidence: Evidence, timeouts: Rows) -> Floats:
     found = np.minimum(found, len(rounds) - 1)
     there &= (rounds.owner[found] == timeouts.owner) & (before[found] >= asked)
     return np.where(there, start[found].astype(np.float64), np.inf)
-
-
-def _running(values: Floats, owner: Ints) -> Floats:
-    """Sums from each owner's first value up to each value; owners in order."""
-    total = np.cumsum(values)
-    first = np.searchsorted(owner, owner)
-    sums: Floats = total - (total - values)[first]
-    return sums
