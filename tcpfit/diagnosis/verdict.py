@@ -246,8 +246,8 @@ def judge(
     parts = _Parts(spans, flow, first_ns, missed)
     costs = parts.costs()
     return {
-        number: parts.judged(position, number, vantage[position], float(missed[position]), costs[position])
-        for position, number in enumerate(flow.tolist())
+        number: parts.judged(position, number, *given)
+        for position, (number, *given) in enumerate(zip(flow.tolist(), vantage, missed.tolist(), costs, strict=True))
     }
 
 
@@ -306,12 +306,13 @@ def _missed(share: float) -> str:
 class _Parts:
     """Every cause's part in every flow.
 
-    Arrays have a value a part, those that begin with `span_` a value a span, those with `flow_` a value a flow.
+    Lists have a value a part, those that begin with `flow_` a value a flow (of an array each would cost as much as what
+    is done with it); arrays that begin with `span_` have a value a span.
     """
 
     def __init__(self, spans: pl.DataFrame, flow: Ints, first_ns: Ints, missed: Floats) -> None:
         spans = withheld(spans, flow, missed)
-        self.flow_first = first_ns
+        self.flow_first: list[int] = first_ns.tolist()
         number = spans["flow"].to_numpy().astype(np.int64)
         self.span_start, self.span_end = spans["start_ns"].to_numpy(), spans["end_ns"].to_numpy()
         self.span_length: Floats = (self.span_end - self.span_start) / 1e9
@@ -319,10 +320,12 @@ class _Parts:
         self.span_frame = spans["frame"].cast(pl.Int64).fill_null(-1).to_numpy()
         self.span_rule = spans["rule"].to_list()
         owner = np.searchsorted(flow, number)
-        self.flow_begin, self.flow_end = np.searchsorted(number, flow), np.searchsorted(number, flow, "right")
+        self.flow_begin: list[int] = np.searchsorted(number, flow).tolist()
+        self.flow_end: list[int] = np.searchsorted(number, flow, "right").tolist()
         self.span_cause = spans["cause"].cast(pl.Enum(CAUSES)).to_physical().to_numpy().astype(np.int64)
-        self.flow_seconds: Floats = summed(self.span_length, owner, len(flow))
-        self.flow_kernel = self._kernel(spans, owner)
+        seconds = summed(self.span_length, owner, len(flow))
+        self.flow_seconds: list[float] = seconds.tolist()
+        self.flow_kernel = self._kernel(spans, owner, seconds)
         self.flow_awaited, self.flow_in_turn, self.flow_unanswered, self.flow_at_once, self.flow_by_clock = (
             self._by_rules(spans, owner, rule) for rule in (AWAITING, TURN, UNANSWERED, ONE_FLIGHT, BY_CLOCK)
         )
@@ -341,30 +344,33 @@ class _Parts:
         part = np.zeros(len(key), np.int64)
         part[opening[1:]] = 1
         part = np.cumsum(part)
-        self._order, self._opening = order, np.append(opening, len(key))
-        self.cause = key[opening] % len(CAUSES)
-        self.seconds: Floats = summed(self.span_length[order], part, len(opening))
-        self.bytes: Floats = summed(self.span_bytes[order], part, len(opening))
+        self.cause: list[str] = _NAMES[key[opening] % len(CAUSES)].tolist()
+        self.seconds: list[float] = summed(self.span_length[order], part, len(opening)).tolist()
+        self.bytes: list[float] = summed(self.span_bytes[order], part, len(opening)).tolist()
+        self.start: list[int] = self.span_start[order][opening].tolist()
         broken = self.span_start[order][1:] > self.span_end[order][:-1]
         inner = part[1:] == part[:-1]
-        self.stretches: Ints = 1 + np.bincount(part[1:][broken & inner], minlength=len(opening))
+        self.stretches: list[int] = (1 + np.bincount(part[1:][broken & inner], minlength=len(opening))).tolist()
         ranked = np.lexsort((np.arange(len(key)), -self.span_length[order], part))
-        self.longest: Ints = order[ranked[opening]]
-        self.flow_parts = np.searchsorted(key[opening] // len(CAUSES), np.arange(len(flow) + 1))
+        self.longest: list[int] = order[ranked[opening]].tolist()
+        self._frames: list[int] = self.span_frame[order].tolist()
+        self._opening: list[int] = np.append(opening, len(key)).tolist()
+        self.flow_parts: list[int] = np.searchsorted(key[opening] // len(CAUSES), np.arange(len(flow) + 1)).tolist()
 
-    def _by_rules(self, spans: pl.DataFrame, owner: Ints, *rules: str) -> Floats:
+    def _by_rules(self, spans: pl.DataFrame, owner: Ints, *rules: str) -> list[float]:
         """Seconds of each flow that these rules explain."""
         rows = spans["rule"].is_in(rules).to_numpy()
-        return summed(self.span_length[rows], owner[rows], len(self.flow_seconds))
+        seconds: list[float] = summed(self.span_length[rows], owner[rows], len(self.flow_seconds)).tolist()
+        return seconds
 
     def judged(self, position: int, number: int, vantage: str, missed: float, costs: dict[str, Cost]) -> Diagnosis:
         """The diagnosis of the flow at this position."""
-        total_s = float(self.flow_seconds[position])
+        total_s = self.flow_seconds[position]
         if total_s <= 0:
             text = "There is no time to account for: data at one instant only, or none in the time asked for."
             return Diagnosis(number, UNKNOWN, "unknown", text, REMEDIES[UNKNOWN], 0.0)
         parts = self._of(position)
-        begin = int(self.flow_first[position])
+        begin = self.flow_first[position]
         place = PLACE.get(vantage, PLACE["unknown"])
         found = sorted(
             (self._cause(part, total_s, begin, costs, place) for part in parts),
@@ -405,8 +411,7 @@ class _Parts:
             text += f" T{_missed(missed)[1:]}: it is sampled, or dropped packets, and nothing is claimed."
         elif missed > CAPTURE_LOSS:
             text += f" T{_missed(missed)[1:]}: nothing that rests on losses is claimed."
-        kernel = {name: float(share[position]) for name, share in self.flow_kernel.items()}
-        return Diagnosis(number, primary, who, text, remedy, confidence, shown, kernel)
+        return Diagnosis(number, primary, who, text, remedy, confidence, shown, self.flow_kernel[position])
 
     def _application(self, position: int, share: float, total_s: float) -> tuple[str, str, str, float, str]:
         """Who, sentence and remedy of application-limited, the share of the time that the sentence says, and what is
@@ -452,21 +457,21 @@ class _Parts:
     def _gone(self, position: int, found: list[Cause], vantage: str) -> str:
         """What is to be said of a flow whose other end fell silent."""
         silent = next(cause for cause in found if cause.cause == UNKNOWN)
-        since = (silent.longest_ns[0] - int(self.flow_first[position])) / 1e9
+        since = (silent.longest_ns[0] - self.flow_first[position]) / 1e9
         where = "the data passed here: the receiver or its link was gone" if vantage == "receiver" else _NO_ANSWER
         before = f" Until then most of the time was {found[1].cause}." if len(found) > 1 else ""
         return f"From {since:.3g} s on nothing came back, whatever was sent again; {where}.{before}"
 
     def _of(self, position: int) -> range:
         """The parts of a flow."""
-        return range(int(self.flow_parts[position]), int(self.flow_parts[position + 1]))
+        return range(self.flow_parts[position], self.flow_parts[position + 1])
 
     def costs(self) -> list[dict[str, Cost]]:
         """What the causes of every flow cost; one cause alone has nothing to be compared with, but a ceiling."""
         compared = [
             position
             for position in range(len(self.flow_begin))
-            if len(parts := self._of(position)) > 1 or (len(parts) == 1 and CAUSES[self.cause[parts[0]]] in CEILINGS)
+            if len(parts := self._of(position)) > 1 or (len(parts) == 1 and self.cause[parts[0]] in CEILINGS)
         ]
         rows = [slice(self.flow_begin[position], self.flow_end[position]) for position in compared]
         spans = (
@@ -482,14 +487,14 @@ class _Parts:
         return [found.get(position, {}) for position in range(len(self.flow_begin))]
 
     def _cause(self, part: int, total_s: float, begin: int, costs: dict[str, Cost], place: float) -> Cause:
-        name, seconds, longest = CAUSES[self.cause[part]], float(self.seconds[part]), int(self.longest[part])
-        rows, stretches = self._order[self._opening[part] : self._opening[part + 1]], int(self.stretches[part])
-        since = (int(self.span_start[rows[0]]) - begin) / 1e9
+        name, seconds, longest = self.cause[part], self.seconds[part], self.longest[part]
+        stretches = self.stretches[part]
+        since = (self.start[part] - begin) / 1e9
         texts = [
             f"{seconds:.3g} s in {stretches} {'stretch' if stretches == 1 else 'stretches'}, from {since:.3g} s on; "
             f"{self.span_rule[longest]} for {self.span_length[longest]:.3g} s at most"
         ]
-        own = self.span_frame[rows].tolist()
+        own = self._frames[self._opening[part] : self._opening[part + 1]]
         frames = [n for n in dict.fromkeys(own) if n >= 0]
         if frames:
             more = f" and {len(frames) - FRAMES} more" if len(frames) > FRAMES else ""
@@ -513,12 +518,12 @@ class _Parts:
 
     def _rate(self, parts: range, names: tuple[str, ...]) -> float:
         """Bits per second in the time of some causes."""
-        own = [part for part in parts if CAUSES[self.cause[part]] in names]
-        seconds = float(self.seconds[own].sum())
-        return 8 * float(self.bytes[own].sum()) / seconds if seconds > 0 else 0.0
+        own = [part for part in parts if self.cause[part] in names]
+        seconds, carried = (float(np.sum([of[part] for part in own])) for of in (self.seconds, self.bytes))
+        return 8 * carried / seconds if seconds > 0 else 0.0
 
-    def _kernel(self, spans: pl.DataFrame, owner: Ints) -> dict[str, Floats]:
-        """Shares of the time as TCP_INFO counts them: tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited.
+    def _kernel(self, spans: pl.DataFrame, owner: Ints, seconds: Floats) -> list[dict[str, float]]:
+        """Each flow's time in shares as TCP_INFO counts it: tcpi_busy_time, tcpi_rwnd_limited, tcpi_sndbuf_limited.
 
         The kernel asks what the next segment waits for, not what has made the window small: a full window counts as the
         receiver's whatever the cause named here, unless the congestion window was smaller still (a timer's silence).
@@ -528,11 +533,12 @@ class _Parts:
         timeout, stalled, buffer = (self.span_cause == CAUSES.index(name) for name in (TIMEOUT, STALLED, SEND_BUFFER))
         idle = (self.span_cause == CAUSES.index(APPLICATION)) & spans["rule"].is_in(_IDLE).to_numpy()
         closed = spans["window_full"].to_numpy() & ~timeout & ~spans["waited"].to_numpy()
-        total = np.maximum(self.flow_seconds, 1e-9)
-        return {
-            name: summed(self.span_length[rows], owner[rows], len(total)) / total
+        total = np.maximum(seconds, 1e-9)
+        shares = {
+            name: (summed(self.span_length[rows], owner[rows], len(total)) / total).tolist()
             for name, rows in {"busy": ~idle, "rwnd_limited": closed | stalled, "sndbuf_limited": buffer}.items()
         }
+        return [dict(zip(shares, of_flow, strict=True)) for of_flow in zip(*shares.values(), strict=True)]
 
 
 _NAMES = np.array(CAUSES, dtype=object)
