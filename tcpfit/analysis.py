@@ -334,15 +334,16 @@ class Analysis:
             keep = keep.filter(pl.col("flow").is_in(arguments.flow_numbers(self, flows)))
         if min_segments > 0:
             keep = keep.filter(pl.col("data_segments") >= min_segments)
+        return self._only(keep)
+
+    def _only(self, keep: pl.DataFrame) -> Analysis:
+        """The same capture with these rows of its flows."""
         if keep.height == self.flows.height:
             return self
-        known = dict(self._reading.tables)
+        among, known = _among(keep["flow"]), dict(self._reading.tables)
         if "parameters" in vars(self):  # a flow's do not depend on the other flows
             known["parameters"] = self.parameters
-        tables = {
-            name: table.filter(pl.col("flow").is_in(keep["flow"].implode())) if "flow" in table.columns else table
-            for name, table in known.items()
-        }
+        tables = {name: table.filter(among) if "flow" in table.columns else table for name, table in known.items()}
         reading = replace(self._reading, tables=tables, beside=self._beside(keep))
         return self.of(reading)
 
@@ -363,7 +364,8 @@ class Analysis:
         """
         numbers = self.largest() if flows is None else arguments.flow_numbers(self, flows)
         for start in range(0, len(numbers), FLOWS_AT_A_TIME):
-            yield self.select(numbers[start : start + FLOWS_AT_A_TIME])
+            some = pl.Series(numbers[start : start + FLOWS_AT_A_TIME], dtype=self.flows.schema["flow"])
+            yield self._only(self.flows.filter(_among(some)))
 
     def around(self, flow: int) -> Analysis:
         """The same capture with only the segments between the ends of a flow, both ways; its other tables are whole.
@@ -538,6 +540,14 @@ def unwritten(error: pl.exceptions.ComputeError, path: Path) -> OSError:
     if full or os.strerror(errno.ENOSPC) in str(error):
         return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
     return OSError(errno.EIO, f"cannot be written ({' '.join(str(error).split())})", str(path))
+
+
+def _among(flows: pl.Series) -> pl.Expr:
+    """Whether a row is of one of these flows; numbers without a gap are told by the first and the last."""
+    low, high = flows.min(), flows.max()
+    if isinstance(low, int) and isinstance(high, int) and high - low + 1 == flows.n_unique():
+        return pl.col("flow").is_between(low, high)
+    return pl.col("flow").is_in(flows.implode())
 
 
 def both_ways(rows: pl.DataFrame) -> pl.DataFrame:

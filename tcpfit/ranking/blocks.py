@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import polars as pl
@@ -68,9 +69,13 @@ class Blocks:
 
     def of_flows(self) -> Floats:
         """The sums of each flow's whole steady part (flows by `SUMS`)."""
-        total = np.zeros((self.flows, len(SUMS)))
-        np.add.at(total, self.owner, self.sums)
-        return total
+        return np.stack([summed(column, self.owner, self.flows) for column in self.sums.T], axis=1)
+
+    @cached_property
+    def others(self) -> Floats:
+        """For each block the sums of its flow's other blocks (blocks by `SUMS`)."""
+        found: Floats = self.of_flows()[self.owner] - self.sums
+        return found
 
     def count(self) -> Ints:
         """How many blocks each flow has."""

@@ -42,8 +42,7 @@ def fit(model: Model, parameter: str, blocks: Blocks, fixed: Mapping[str, Floats
     low, high, _ = model.fittable[parameter]
     points = np.linspace(np.log(low), np.log(high), POINTS)
     owner, number = blocks.owner, blocks.count()
-    others = blocks.of_flows()[owner] - blocks.sums
-    values = parameters(others, {name: value[owner] for name, value in fixed.items()})
+    values = parameters(blocks.others, {name: value[owner] for name, value in fixed.items()})
     observed = rate(blocks.sums, model.quantity)
     weights = _weights(blocks)
 

@@ -200,7 +200,9 @@ def _judged(fits: list[_Fit], flows: Sequence[applicability.Facts]) -> tuple[pl.
     first, kind = _kinds(row, list(conditions.values()))
     wide = failed[row[first]].with_columns(pl.Series(name, values[first]) for name, values in conditions.items())
     wide = wide.with_columns(**columns)
-    rows = pl.concat(pl.DataFrame({name: wide[f"{i} {name}"] for name in JUDGED}) for i in range(len(fits)))
+    rows = pl.concat(
+        (pl.DataFrame({name: wide[f"{i} {name}"] for name in JUDGED}) for i in range(len(fits))), rechunk=True
+    )
     return rows, kind[:, None] + len(first) * np.arange(len(fits))
 
 
@@ -323,7 +325,7 @@ def _tables(
         pl.when(pl.col("rank") > 0).then(pl.col("rank")),
         *(pl.when(pl.col(name).is_finite()).then(pl.col(name)) for name in of_fits),
     )
-    of_models = ranking.filter("is_model").select(CANDIDATE.values())
+    of_models = ranking.select("is_model", *CANDIDATE.values()).filter("is_model").drop("is_model")
     said, row = judged["reasons"].to_list(), row[models[order]].reshape(flows, int(models.sum()))
 
     def candidates(of: Ints) -> list[list[Candidate]]:
@@ -380,7 +382,9 @@ def _verdicts(
     """The verdict on every flow; candidates, of which `applies` says where there are, are made where it needs them."""
     events = total[:, SUMS.index("events")] + total[:, SUMS.index("reorder_events")]
     rounds, score, missed = total[:, SUMS.index("rounds")].tolist(), _known(baseline), capture_loss(evidence).tolist()
-    without = list(map(too_little, applies.tolist(), rounds, missed, seen_twice(evidence).tolist()))
+    shown = list(zip(applies.tolist(), rounds, missed, seen_twice(evidence).tolist(), strict=True))
+    said = {each: too_little(*each) for each in set(shown)}  # of short flows few differ
+    without = [said[each] for each in shown]
     asked = iter(candidates(np.flatnonzero([each is None for each in without])))
     judged = [
         verdict(next(asked), *of_flow, per_block) if known is None else known

@@ -30,19 +30,21 @@ def held_out(model: Model, blocks: Blocks, fixed: Mapping[str, Floats]) -> Float
 
     `fixed` holds what sums do not give (`cut.Cut.held_out`). NaN for the only block of a flow.
     """
-    others = blocks.of_flows()[blocks.owner] - blocks.sums
-    alone = others[:, SUMS.index("rounds")] <= 0
-    predicted = predict(model, parameters(others, {name: value[blocks.owner] for name, value in fixed.items()}))
+    found, others = np.full(len(blocks.owner), np.nan), blocks.others
+    at = np.flatnonzero(others[:, SUMS.index("rounds")] > 0)
+    if not len(at):
+        return found
+    owner = blocks.owner[at]
+    predicted = predict(model, parameters(others[at], {name: value[owner] for name, value in fixed.items()}))
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.log(predicted / rate(blocks.sums, model.quantity))
-    return np.where(alone, np.nan, found)
+        found[at] = np.log(predicted / rate(blocks.sums[at], model.quantity))
+    return found
 
 
 def held_out_mean(blocks: Blocks) -> Floats:
     """The same for the baseline that predicts the rate of the other blocks together (acknowledged segments)."""
-    others = blocks.of_flows()[blocks.owner] - blocks.sums
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.log(rate(others, "goodput") / rate(blocks.sums, "goodput"))
+        found: Floats = np.log(rate(blocks.others, "goodput") / rate(blocks.sums, "goodput"))
     return found
 
 
