@@ -50,8 +50,10 @@ def write(task: dict[str, Any]) -> dict[str, Any]:
                 frame = _captures(captures, old, results)
             else:
                 new = [found.tables[name] for found in results.values() if name in found.tables]
-                # sorted in any case: of rows that were copied the bytes do not tell in which pieces they came
-                frame = pl.concat([old, *new]).sort("capture", maintain_order=True)
+                # in one piece in any case: the bytes do not tell in which ones the rows came
+                frame = pl.concat([old, *new], rechunk=True)
+                if kept:  # the new ones are in order
+                    frame = frame.sort("capture", maintain_order=True)
         file = _file(frame, Path(task["out"]), f"{name}.{task['name']}")
         made[name] = {"file": file, "rows": frame.height, "footer": footer(Path(task["out"]) / file)}
     return {"tables": made}

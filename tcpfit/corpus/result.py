@@ -25,6 +25,11 @@ LENGTH = struct.Struct("<I")
 TEXTS = pl.CompatLevel.oldest()
 """Texts as they are, no views of them: with those a few rows of a table would bring the texts of all its rows."""
 
+LISTS, CODED = pl.List(pl.String()), pl.List(pl.Categorical())
+MANY = 1 << 12
+"""Rows of a table from which on lists of texts are written as lists of numbers of texts: the sentences of a ranking are
+few, and two thirds of all bytes."""
+
 ROWS = 1 << 16
 """Rows of a table that are written together, which bounds the memory: a row of the ranking is some 250 bytes then."""
 
@@ -52,7 +57,8 @@ def pack(result: Result) -> bytes:
     packed, lengths = io.BytesIO(), []
     with zstandard.ZstdCompressor(1).stream_writer(packed, closefd=False) as compressor:
         for name, table in result.tables.items():
-            for part in table.iter_slices(ROWS):
+            coded = _recoded(table, LISTS, CODED) if table.height >= MANY else table
+            for part in coded.iter_slices(ROWS):
                 body = io.BytesIO()
                 part.write_ipc_stream(body, compat_level=TEXTS)
                 compressor.write(body.getbuffer())
@@ -89,7 +95,13 @@ def read(path: Path) -> Result | None:
     with zstandard.ZstdDecompressor().stream_reader(packed) as bodies:
         for name, length in header["tables"]:
             parts.setdefault(name, []).append(pl.read_ipc_stream(io.BytesIO(bodies.read(length))))
-    return Result(header["capture"], {name: pl.concat(frames) for name, frames in parts.items()})
+    tables = {name: _recoded(pl.concat(frames), CODED, LISTS) for name, frames in parts.items()}
+    return Result(header["capture"], tables)
+
+
+def _recoded(table: pl.DataFrame, old: pl.DataType, new: pl.DataType) -> pl.DataFrame:
+    """The table with its columns of one dtype in another."""
+    return table.with_columns(pl.col(name).cast(new) for name, dtype in table.schema.items() if dtype == old)
 
 
 def _open(path: Path) -> tuple[dict[str, Any], bytes] | None:

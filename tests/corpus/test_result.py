@@ -16,9 +16,11 @@ def whole(tmp_path_factory) -> result.Result:
     return result.Result(facts_of(analysis), tables_of(analysis, analysis.flows["flow"].to_list(), "a"))
 
 
+@pytest.mark.parametrize("many", [1, 1 << 16])
 @pytest.mark.parametrize("rows", [1, 7, 1 << 16])
-def test_result_comes_back(whole, tmp_path, monkeypatch, rows):
+def test_result_comes_back(whole, tmp_path, monkeypatch, rows, many):
     monkeypatch.setattr(result, "ROWS", rows)
+    monkeypatch.setattr(result, "MANY", many)
     path = tmp_path / "result"
     result.write(result.pack(whole), path)
     back = result.read(path)
