@@ -2,9 +2,9 @@
 """How a corpus scales: `corpus.py [--captures N]` prints what docs/corpora.md quotes.
 
 The captures are made from the samples: the first packets of one, moved in time so that no two are equal. Measured are
-the time that two workers take beside one, what a capture without flows costs, what is saved by analysing small ones
-together, the memory of the process that gives out the tasks, and the time of a run that has nothing to do. Times by the
-clock need a quiet machine.
+the time that two workers take beside one, what a capture without flows costs, what one of the many short flows that
+`generate.py` makes does, what is saved by analysing small captures together, the memory of the process that gives out
+the tasks, and the time of a run that has nothing to do. Times by the clock need a quiet machine.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ import time
 from pathlib import Path
 from statistics import median
 
+from generate import generate
+
+import tcpfit
 from tcpfit import corpus
 from tcpfit.corpus import tables, trace
 from tcpfit.corpus.process import memory_of
@@ -28,6 +31,8 @@ from tcpfit.readers.files import Stream
 SAMPLES = Path(__file__).parent.parent / "sample-traces"
 PACKETS = (300, 600, 1200, 2400)
 """Of a capture: its first so many packets."""
+SHORT = 1_000_000
+"""Packets of the capture of short flows."""
 LOTS = 5
 """Captures are run in so many lots, each by one worker and by two."""
 
@@ -141,6 +146,15 @@ def main() -> None:
         print(f"in the process that gives out the tasks; its memory: {tenth:.0f} MB at a tenth,", end=" ")
         print(f"{whole:.0f} MB at the end", flush=True)
         print(f"again:     {timed(many, folder / 'whole', 2)[0]:.2f} s with nothing to do", flush=True)
+
+        short = folder / "short.pcap"
+        generate(str(short), SHORT, "short", 1)
+        before = processor_s()
+        flows = tcpfit.analyze(short).flows.height
+        read_s = processor_s() - before
+        run_s = timed(short, folder / "short-out", 1)[1] - start_s
+        print(f"{flows} short flows in one capture: {1e6 * run_s / flows:.0f} us of a processor each,", end=" ")
+        print(f"{1e6 * read_s / flows:.0f} of them the engine's")
 
 
 def in_turn(lot: Path, folder: Path) -> tuple[float, float]:
