@@ -470,7 +470,7 @@ impl Sender {
         let not_held = self.not_held();
         if !self.sack && self.fates.get().is_some() {
             let now = self.moment(self.last_ack_ns);
-            self.fates.close_stretch(old, &now);
+            self.fates.close_stretch(old, self.duplicates.held_ns, &now);
         }
         if !self.board.units.is_empty() {
             // whether the path loses segments is known of what was delivered

@@ -101,28 +101,29 @@ impl Fates {
         self.dsack_seen
     }
 
-    /// A stretch of resends is over; `needless` duplicate ACKs answered copies of data that had arrived. Resends judged
-    /// needed beyond what that leaves were not. Which ones, nothing shows: the latest are taken, at low confidence, as what a
+    /// A stretch of resends is over; `needless` duplicate ACKs, the last of them at `last_ns`, answered copies of data that had
+    /// arrived. Resends judged needed beyond what that leaves were not. Which ones, nothing shows: the latest are taken, at low confidence, as what a
     /// queue drops that overflows was sent before the sender slowed down, and what followed that found room. Where
     /// the path makes copies, as many of these may have been answered as it makes of the stretch's transmissions: then there
     /// may be so many losses less. Where more of the stretch was lost than that, needless copies were.
-    pub fn close_stretch(&mut self, needless: u32, now: &Moment) {
+    pub fn close_stretch(&mut self, needless: u32, last_ns: i64, now: &Moment) {
         let (stretch, smss) = (self.answers.close(now), now.smss);
         self.note_unheard(stretch.number);
         let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
-        let mut left = (i64::from(needless) + i64::from(stretch.answered)).max(stretch.surplus);
+        let (mut left, mut surplus) = (i64::from(needless) + i64::from(stretch.answered), stretch.surplus);
+        // its answer, which moved the left edge by what had waited for its ACK, came after all of the duplicate ACKs
+        let hidden = |t: &Transmission| t.time_ns + now.least_ns > last_ns && stretch.unanswered.contains(&t.order);
         // they are the last that were delivered
         let first = self.waiting.place_of(stretch.number);
         let mut lost = 0;
         for w in self.waiting.iter_mut_from(first).filter(mine) {
-            let filler = w.filler.unwrap_or(0);
-            let beyond = w.filler.map_or(0, |f| w.unit.copies.len() - 1 - f);
-            let unheard = w.unanswered_beyond() as usize;
-            left -= ((beyond - unheard) as u32 * size(w)) as i64;
-            lost += ((filler + unheard) as u32 * size(w)) as i64;
+            let size = i64::from(size(w));
+            left -= w.answered_beyond().filter(|&t| !hidden(t)).count() as i64 * size;
+            surplus -= w.answered_beyond().count() as i64 * size;
+            lost += (w.filler.unwrap_or(0) as i64 + i64::from(w.unanswered_beyond())) * size;
         }
-        left = left.max(stretch.most_lost.map_or(0, |most| lost - most));
+        left = left.max(surplus).max(stretch.most_lost.map_or(0, |most| lost - most));
         let mut unproven = 0;
         // a copy that was sent before the one before it can have been answered was sent by a timer, not for a loss of that;
         // what was acknowledged together with data below it may have been there before; the lowest filled the hole

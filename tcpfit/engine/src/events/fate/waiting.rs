@@ -77,6 +77,13 @@ impl Waiting {
             .map_or(0, |filler| (self.unanswered >> filler >> 1).count_ones())
     }
 
+    /// The others of these copies.
+    pub(super) fn answered_beyond(&self) -> impl Iterator<Item = &Transmission> {
+        let first = self.filler.map_or(self.unit.copies.len(), |filler| filler + 1);
+        let copies = self.unit.copies.iter().enumerate().skip(first);
+        copies.filter(|&(k, _)| self.unanswered >> k & 1 == 0).map(|(_, t)| t)
+    }
+
     /// The resend `order` was never made, unless it passed: those behind it move up.
     pub(super) fn forget(&mut self, order: u64) {
         let guessed = |t: &Transmission| t.order == order && !t.seen();

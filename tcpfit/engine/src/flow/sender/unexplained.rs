@@ -219,7 +219,8 @@ impl Sender {
         let explained = self.una >= self.duplicates.held_to;
         if self.phase == Phase::Open && explained && self.fates.answers.is_quiet(self.una, now_ns, quiet_s) {
             let now = self.moment(now_ns);
-            self.fates.close_stretch(self.unexplained_acks, &now);
+            self.fates
+                .close_stretch(self.unexplained_acks, self.duplicates.held_ns, &now);
             self.unexplained_acks = 0;
         }
     }
