@@ -188,6 +188,17 @@ def test_a_slow_handshake_does_not_hide_what_asked_for_resends(tmp_path, path, u
     assert far.flows["rtt_mean_s"][0] == pytest.approx(near.flows["rtt_mean_s"][0], rel=0.03)
 
 
+@pytest.mark.parametrize("sack", [False, True])
+def test_a_handshake_that_takes_five_times_as_long_hides_it_until_three_resends_have_come(tmp_path, sack):
+    path = QueuePath(rate=8000, way_s=0.025, threshold=50, lost=LOSSES, sack=sack, slow_s=0.2)
+    path.run(tmp_path)
+    near, far = (tcpfit.analyze(tmp_path / f"{end}.pcap") for end in ("sender", "receiver"))
+    recoveries, found = (end.events.filter(kind="recovery")["left"].to_list() for end in (near, far))
+    assert len(recoveries) >= 30
+    assert recoveries[2:] == found
+    assert far.rounds["rtt_s"].median() == pytest.approx(near.rounds["rtt_s"].median(), rel=0.03)
+
+
 def test_round_trip_of_a_loss_is_that_of_when_the_segment_was_sent(tmp_path):
     path = QueuePath(**LINK, queue=40, threshold=50, seconds=38)
     path.run(tmp_path)

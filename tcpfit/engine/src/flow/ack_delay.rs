@@ -22,6 +22,7 @@ mod slow_handshake;
 
 pub use own_data::OwnData;
 use own_data::Shortest;
+use slow_handshake::Sooner;
 
 /// No path is longer.
 const LONGEST_WAY_S: f64 = 60.0;
@@ -237,9 +238,7 @@ pub struct AckDelay {
     told_by: Option<Stamped>,
     /// Timestamp of the last ACK that came to the sender.
     came: Option<u32>,
-    /// How long after the ACK that let it go the last segment came that was sooner than the handshake allows, and when; 0 without
-    /// one.
-    sooner: (i64, i64),
+    sooner: Sooner,
     /// The windows of the ACKs that came have room up to here; 0 while none is known.
     room_to: u64,
     clock: StampClock,
@@ -291,7 +290,7 @@ impl AckDelay {
         path_ns: 0,
         told_by: None,
         came: None,
-        sooner: (0, 0),
+        sooner: Sooner::NONE,
         room_to: 0,
         clock: StampClock::NEW,
         longer_ns: 0,
