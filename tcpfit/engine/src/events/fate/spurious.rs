@@ -101,11 +101,12 @@ impl Fates {
         self.dsack_seen
     }
 
-    /// A stretch of resends is over; `needless` duplicate ACKs, the last of them at `last_ns`, answered copies of data that had
-    /// arrived. Resends judged needed beyond what that leaves were not. Which ones, nothing shows: the latest are taken, at low confidence, as what a
-    /// queue drops that overflows was sent before the sender slowed down, and what followed that found room. Where
-    /// the path makes copies, as many of these may have been answered as it makes of the stretch's transmissions: then there
-    /// may be so many losses less. Where more of the stretch was lost than that, needless copies were.
+    /// A stretch of resends is over; `needless` duplicate ACKs, the last of them at `last_ns`, answered copies of data that
+    /// had arrived. Resends judged needed beyond what that leaves were not. Which ones, nothing shows: the latest are taken,
+    /// at low confidence, as what a queue drops that overflows was sent before the sender slowed down, and what followed that
+    /// found room. Where the path makes copies, as many of these may have been answered as it makes of the stretch's
+    /// transmissions: then there may be so many losses less. Where more of the stretch was lost than that, needless copies
+    /// were.
     pub fn close_stretch(&mut self, needless: u32, last_ns: i64, now: &Moment) {
         let (stretch, smss) = (self.answers.close(now), now.smss);
         self.note_unheard(stretch.number);

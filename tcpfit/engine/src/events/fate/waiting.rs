@@ -77,7 +77,7 @@ impl Waiting {
             .map_or(0, |filler| (self.unanswered >> filler >> 1).count_ones())
     }
 
-    /// The others of these copies.
+    /// The copies beyond the one that delivered it of which nothing says so.
     pub(super) fn answered_beyond(&self) -> impl Iterator<Item = &Transmission> {
         let first = self.filler.map_or(self.unit.copies.len(), |filler| filler + 1);
         let copies = self.unit.copies.iter().enumerate().skip(first);

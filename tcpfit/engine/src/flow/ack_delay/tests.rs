@@ -124,7 +124,9 @@ fn two_resends_that_come_sooner_than_the_handshake_allows_show_the_way() {
             shown(&[50 * MS, 40 * MS, 40 * MS + 500_000])
         )
     );
-    // of less than half of the handshake's, three; one that waited for more takes one off
+    // of less than half of the handshake's, three; one that waited for more takes one off, and less than a sixteenth is none
+    assert_eq!(60, shown(&[29 * MS, 29 * MS]));
+    assert_eq!((4, 60), (shown(&[4 * MS; 3]), shown(&[3 * MS; 3])));
     assert_eq!(60, shown(&[10 * MS, 10 * MS]));
     assert_eq!(10, shown(&[10 * MS, 10 * MS, 10 * MS]));
     assert_eq!(60, shown(&[10 * MS, 10 * MS, 14 * MS, 10 * MS]));
