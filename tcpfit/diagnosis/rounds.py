@@ -179,8 +179,9 @@ class Rounds:
 
     @cached_property
     def queued(self) -> Flags:
-        """Rounds in which their flow was served at the path's rate."""
-        return path_rate.queued(self)
+        """Rounds in which their flow was served at the path's rate, but for single flights of an application."""
+        queued: Flags = path_rate.queued(self) & ~self.one_flight
+        return queued
 
     @property
     def rate(self) -> Floats:
@@ -229,6 +230,17 @@ class Rounds:
         last = self.position == self.flow_count[self.owner] - 1
         pauses: Flags = np.where(often[self.owner], paused | last, rare)
         return pauses
+
+    @cached_property
+    def one_flight(self) -> Flags:
+        """Rounds that an application fills between two pauses: all that it wrote was under way at once, and the queue
+        that it made had emptied before it wrote again. False where that took most of the time, as a faster path would
+        have spared it."""
+        after_pause = np.append(False, self.pauses[:-1] & (self.owner[1:] == self.owner[:-1]))[: len(self)]
+        lasted = (self.until - self.start) / 1e9
+        queue = lasted - self.idle - self.flow_least_s[self.owner]
+        one_flight: Flags = self.pauses & after_pause & (queue < lasted / 2)
+        return one_flight
 
     @cached_property
     def turns(self) -> Flags:

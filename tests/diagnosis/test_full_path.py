@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import captures
+import pytest
 from captures import ACK, PSH, START_NS, SYN, Packet
+from queue_path import QueuePath
 
 import tcpfit
 from tcpfit.diagnosis import diagnose
@@ -129,3 +131,21 @@ def test_what_is_asked_for_in_vain_may_be_lost(tmp_path):
 def test_what_is_lost_of_a_path_that_is_not_full_is_not_asked_for_in_vain(tmp_path):
     found = shares(tmp_path, probed(50, 10, 0.0001))
     assert "bottleneck-limited" not in found
+
+
+@pytest.mark.parametrize(
+    ("written", "every_s", "limit"),
+    [
+        # 25 and 75 ms of the path's rate, once in 70 and 200 ms: it had room for nearly three times as much
+        (20, 0.07, "application-limited"),
+        (60, 0.2, "application-limited"),
+        # 125 ms of 200: most of the time, which a faster path would have spared
+        (100, 0.2, "bottleneck-limited"),
+    ],
+)
+def test_a_single_flight_between_two_pauses_fills_no_path_with_its_own_queue(tmp_path, written, every_s, limit):
+    pauses = dict.fromkeys(range(written, 10_000, written), every_s)
+    QueuePath(rate=800, way_s=0.018, pauses=pauses, seconds=6, stamped=True).run(tmp_path)
+    for end in ("sender", "receiver"):
+        analysis = tcpfit.analyze(tmp_path / f"{end}.pcap")
+        assert diagnose(analysis.flows, analysis.events, analysis.rounds)[0].primary == limit
