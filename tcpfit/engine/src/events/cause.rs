@@ -55,14 +55,16 @@ impl Sender {
                 return Reason::Unknown;
             }
             let unheard = self.timer_unheard(sent);
-            let reason = if unheard.is_some() {
+            let reason = if let Some(question) = &unheard {
+                self.on_timeout(sent, question, sink);
                 Reason::Rto
+            } else if self.phase == Phase::Open && self.episodes.answered_ns == sent.time_ns {
+                // what followed the duplicate ACKs that asked for it is thought to have come too, a little too soon
+                self.begin_recovery(sent, &self.question_of_arrived(sent), Reason::FastDupthresh, sink);
+                Reason::FastDupthresh
             } else {
                 Reason::Unneeded
             };
-            if let Some(question) = &unheard {
-                self.on_timeout(sent, question, sink);
-            }
             self.resend_event(sent, unheard.as_ref(), reason, sink);
             self.fates.unneeded(sent, self.smss, self.rtt.floor().ns(), sink);
             return reason;
@@ -83,6 +85,7 @@ impl Sender {
                 self.begin_recovery(sent, &question, Reason::FastRack, sink);
             }
             Reason::PartialAck if self.phase == Phase::Open => self.episodes.gone_on += 1,
+            Reason::PartialAck if self.duplicate_acks == 0 => self.episodes.by_partial += 1,
             _ => {}
         }
         let count = segments(sent.right - sent.left, self.smss);

@@ -69,6 +69,8 @@ pub struct Episodes {
     pub answered_ns: i64,
     /// When one passed that is known to go on with the recovery upon a partial ACK.
     pub continued_ns: i64,
+    /// Recoveries' resends that nothing but a partial ACK can have asked for (RFC 6582, 3.2).
+    pub(super) by_partial: u32,
     pub recoveries: u64,
     pub timeouts: u64,
     pub probes: u64,
@@ -103,6 +105,7 @@ impl Blank for Episodes {
         unseen: false,
         answered_ns: i64::MIN,
         continued_ns: i64::MIN,
+        by_partial: 0,
         recoveries: 0,
         timeouts: 0,
         probes: 0,

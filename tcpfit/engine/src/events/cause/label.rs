@@ -20,6 +20,8 @@ const RACK_MARGIN: f64 = 1.05;
 const RACK_TIMER_S: f64 = 0.01;
 /// In recovery a resend without an ACK for this long was not answered to one.
 const RECOVERY_SILENCE_S: f64 = 0.05;
+/// Resends upon nothing but a partial ACK that show a host to stay in recovery (RFC 6582, 3.2), where times may be a little off.
+const GOES_BY_PARTIAL: u32 = 3;
 
 impl Sender {
     pub(super) fn label(&self, q: &Question) -> Reason {
@@ -65,7 +67,7 @@ impl Sender {
         if q.head && (!full_timer && self.is_passed_by(q) || self.is_left_over(q)) {
             return Reason::FastRack;
         }
-        if q.head && self.duplicate_acks >= DUPTHRESH && self.episodes.answered_ns == q.time_ns {
+        if q.head && self.episodes.answered_ns == q.time_ns {
             return Reason::FastDupthresh;
         }
         // away from the sender what duplicate ACKs asked for may have been held on its way for as long as a short timer; without
@@ -306,7 +308,8 @@ impl Sender {
         // duplicate ACKs that came behind the partial one have not reached the sender where the capture is a little away from it
         let heard_s = q.since_ack_s.max(0.0).max(self.near_s);
         let answered = q.since_advance_s <= heard_s + 1e-9;
-        if self.duplicate_acks >= DUPTHRESH && !answered && !self.has_gone_on_afar() {
+        let goes_by_partial = self.is_far() && self.episodes.by_partial >= GOES_BY_PARTIAL && !timer;
+        if self.duplicate_acks >= DUPTHRESH && !answered && !goes_by_partial && !self.has_gone_on_afar() {
             // Reno leaves recovery at a partial ACK and needs three duplicate ACKs again
             return if timer { Reason::Rto } else { Reason::FastDupthresh };
         }

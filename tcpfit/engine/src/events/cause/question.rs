@@ -95,6 +95,26 @@ impl Sender {
         })
     }
 
+    /// The same of a resend of what the sender is thought to know to have arrived.
+    pub(super) fn question_of_arrived(&self, sent: &Sent) -> Question {
+        let since_sent_s = (sent.time_ns - self.last_sent_ns) as f64 / 1e9;
+        Question {
+            time_ns: sent.time_ns,
+            head: true,
+            tail: sent.right >= self.nxt,
+            copies: 2,
+            last: Transmission::unseen(self.last_sent_ns, self.order),
+            sacked: false,
+            sacked_above: 0,
+            since_ack_s: since_sent_s,
+            since_sent_s,
+            silence_s: since_sent_s,
+            since_advance_s: since_sent_s,
+            timer_s: since_sent_s,
+            clocked: false,
+        }
+    }
+
     /// Segments SACKed from the n-th unit on, counted up to `DUPTHRESH`. Each covered range has one at least.
     fn sacked_from(&self, n: usize) -> u32 {
         let (Some(covered), Some(unit)) = (&self.covered, self.board.units.get(n)) else {

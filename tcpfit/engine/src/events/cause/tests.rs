@@ -39,7 +39,7 @@ fn a_timer_that_ran_shorter_than_a_round_trip_is_none_to_learn() {
 
 #[test]
 fn what_is_known_to_answer_a_partial_ack_goes_on_with_the_recovery_however_many_duplicates_seem_to_have_come() {
-    let again = |continued: bool| {
+    let again = |continued: bool, by_partial: u32, timer: bool| {
         let mut events = Events::default();
         let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
         sender.rtt.seed(0.05);
@@ -51,9 +51,67 @@ fn what_is_known_to_answer_a_partial_ack_goes_on_with_the_recovery_however_many_
         if continued {
             sender.episodes.continued_ns = 120_000_000;
         }
-        sender.send_again(&sent(1, 120_000), &mut events)
+        sender.episodes.by_partial = by_partial;
+        sender.send_again(&sent(1, if timer { 300_000 } else { 120_000 }), &mut events)
     };
-    assert_eq!((Reason::FastDupthresh, Reason::PartialAck), (again(false), again(true)));
+    assert_eq!(
+        (Reason::FastDupthresh, Reason::PartialAck),
+        (again(false, 0, false), again(true, 0, false))
+    );
+    // the host has gone on so before, which is known of it when it has done so three times; a timer runs out all the same
+    assert_eq!(
+        (Reason::FastDupthresh, Reason::PartialAck),
+        (again(false, 2, false), again(false, 3, false))
+    );
+    assert_eq!(Reason::Rto, again(false, 3, true));
+}
+
+#[test]
+fn resends_upon_partial_acks_alone_are_counted() {
+    let mut events = Events::default();
+    let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+    sender.rtt.seed(0.05);
+    (0..8).for_each(|n| sender.send_new(&sent(n, n as i64)));
+    (0..5).for_each(|n| sender.on_ack(&ack(0, 50_000 + n), &mut events));
+    sender.send_again(&sent(0, 50_010), &mut events);
+    let mut counted = Vec::new();
+    for (n, duplicates) in [(1, 0), (2, 1), (3, 0)] {
+        let ms = 50 * (n as i64 + 1);
+        sender.on_ack(&ack(1000 * n, 1000 * ms), &mut events);
+        (0..duplicates).for_each(|k| sender.on_ack(&ack(1000 * n, 1000 * ms + k), &mut events));
+        assert_eq!(
+            Reason::PartialAck,
+            sender.send_again(&sent(n, 1000 * ms + 10), &mut events)
+        );
+        counted.push(sender.episodes.by_partial);
+    }
+    // after a duplicate ACK another may have asked for it
+    assert_eq!(vec![1, 1, 2], counted);
+}
+
+/// At the receiver of a flow without timestamps times may be a little off. A resend is known to have been asked for by three
+/// duplicate ACKs as it came a round trip after them.
+#[test]
+fn what_three_duplicate_acks_asked_for_begins_a_recovery_whatever_else_is_thought_to_have_come() {
+    let again = |acked: u64, asked: bool| {
+        let mut events = Events::default();
+        let mut sender = Sender::new(0, 0, 1000, Vantage::Receiver);
+        sender.rtt.seed(0.05);
+        (0..8).for_each(|n| sender.send_new(&sent(n, n as i64)));
+        sender.on_ack(&ack(acked, 50_000), &mut events);
+        if asked {
+            sender.episodes.answered_ns = 50_010_000;
+        }
+        let reason = sender.send_again(&sent(2, 50_010), &mut events);
+        sender.finish(&mut events);
+        let begun = events.0.iter().filter(|event| event.kind == Kind::Recovery);
+        (reason, begun.count())
+    };
+    assert_eq!((Reason::FastDupthresh, 1), again(2000, true));
+    assert_eq!((Reason::Unknown, 0), again(2000, false));
+    // what followed the duplicate ACKs is thought to have come, too
+    assert_eq!((Reason::FastDupthresh, 1), again(5000, true));
+    assert_eq!((Reason::Unneeded, 0), again(5000, false));
 }
 
 /// Away from the sender: the first of eight segments comes again, a timer that was started 195 ms before has not run to its end, and

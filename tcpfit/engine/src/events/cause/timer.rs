@@ -223,20 +223,6 @@ impl Sender {
         if self.vantage == Vantage::Sender || tail && self.sack || since_sent_s < self.full_timer_s() {
             return None;
         }
-        Some(Question {
-            time_ns: sent.time_ns,
-            head: true,
-            tail,
-            copies: 2,
-            last: Transmission::unseen(self.last_sent_ns, self.order),
-            sacked: false,
-            sacked_above: 0,
-            since_ack_s: since_sent_s,
-            since_sent_s,
-            silence_s: since_sent_s,
-            since_advance_s: since_sent_s,
-            timer_s: since_sent_s,
-            clocked: false,
-        })
+        Some(self.question_of_arrived(sent))
     }
 }
