@@ -244,6 +244,7 @@ def test_scenarios_show_what_they_were_written_for_and_no_more(tmp_path):
         "impatient-timer-clocked": ["sack-absent"],
         "mirror-duplicate": ["duplicated-capture"],
         "needless-copy-lost": ["sack-absent"],
+        "needless-copy-lost-alone": ["sack-absent"],
         "needless-copy-lost-delayed-acks": ["sack-absent"],
         "needless-of-the-last": ["sack-absent"],
         "one-has-come": ["sack-absent"],

@@ -26,6 +26,8 @@ const SEGMENTS_A_DELAYED_ACK: f64 = 2.02;
 /// another to what was sent at one time and was not lost.
 const ANSWERED: f64 = 1.5;
 const NEXT_ANSWER: f64 = 0.25;
+/// Of a path without a queue the usual round trip is so many times the least at most.
+const NO_QUEUE: f64 = 1.25;
 /// Silences remembered of a stretch.
 const SILENCES: usize = 16;
 
@@ -59,6 +61,12 @@ struct Due {
     time_ns: i64,
     /// Its transmission, if it belongs to the stretch under way.
     order: Option<u64>,
+    /// When it was sent.
+    sent_ns: i64,
+    /// No ACK since then may have answered it together with a segment that waited.
+    alone: bool,
+    /// The ACK that comes now has shown that it was needless: it has filled a hole below, and waited for nothing.
+    shown_now: bool,
 }
 
 /// Whether an ACK was sent at once since a segment filled the hole below what it covers beside it.
@@ -75,8 +83,9 @@ pub struct Answers {
     due: VecDeque<Due>,
     /// Those of the stretch under way that were answered.
     answered: u32,
-    /// Those that should have been and were not.
+    /// Those that should have been and were not, and which of these no ACK can have answered.
     unanswered: Vec<u64>,
+    unheard_copies: Vec<u64>,
     /// ACKs that moved the left edge between stretches, and by how many bytes.
     undisturbed: (u64, u64),
     /// Packets of the receiver that were missing between stretches, as their numbers tell.
@@ -107,6 +116,9 @@ pub struct Answers {
     /// It moved it by more than one; or, after such a one, by an odd number of them, the last of which had waited for another.
     by_twos: bool,
     waited: bool,
+    /// The ACK that comes now, if it moves the left edge: when the newest data that it acknowledges were sent; `i64::MIN` if some were
+    /// sent more than once.
+    newest_ns: Option<i64>,
     /// The receiver's packets of the stretch are numbered; so many of them that answered data were missing; of no stretch so far
     /// was any one.
     numbered: bool,
@@ -175,8 +187,9 @@ pub struct Stretch {
     pub surplus: i64,
     /// Its copies known to be needless that were answered.
     pub answered: u32,
-    /// Those that were not when they should have been.
+    /// Those that were not when they should have been, and which of these were lost for certain.
     pub unanswered: Vec<u64>,
+    pub unheard_copies: Vec<u64>,
     /// Of the transmissions outstanding at its beginning, or made since, how many had no answer: all of them where the
     /// receiver answers each segment, else as many as must have been.
     pub lost: Option<i64>,
@@ -192,6 +205,7 @@ impl Answers {
             due: VecDeque::new(),
             answered: 0,
             unanswered: Vec::new(),
+            unheard_copies: Vec::new(),
             undisturbed: (0, 0),
             missing: 0,
             since: Moment::NONE,
@@ -209,6 +223,7 @@ impl Answers {
             of_one: false,
             by_twos: false,
             waited: false,
+            newest_ns: None,
             numbered: true,
             unheard: 0,
             all_heard: true,
@@ -244,14 +259,22 @@ impl Answers {
         self.lone.are_late(after, overtaken, sent, now.share_after(&self.since))
     }
 
-    /// A needless copy is to be answered, not before `time_ns`; `order` is its transmission if it belongs to the stretch
-    /// under way.
-    pub fn expect(&mut self, time_ns: i64, order: Option<u64>) {
+    /// A needless copy that was sent at `sent_ns` is to be answered, after a least round trip; `order` is its transmission if it
+    /// belongs to the stretch under way.
+    pub fn expect(&mut self, sent_ns: i64, least_ns: i64, order: Option<u64>) {
+        let time_ns = sent_ns + least_ns;
         if self.due.len() >= DUE {
             self.due.pop_front();
         }
         let place = self.due.iter().rposition(|due| due.time_ns <= time_ns);
-        self.due.insert(place.map_or(0, |n| n + 1), Due { time_ns, order });
+        let due = Due {
+            time_ns,
+            order,
+            sent_ns,
+            alone: true,
+            shown_now: true,
+        };
+        self.due.insert(place.map_or(0, |n| n + 1), due);
     }
 
     /// A duplicate ACK at `now_ns` answers a copy known to be needless, if one is due (within half a round trip). No round trip
@@ -290,6 +313,7 @@ impl Answers {
         while let Some(due) = self.due.front().filter(|due| due.time_ns + half_ns(srtt_s) < now_ns) {
             if self.unanswered.len() < DUE {
                 self.unanswered.extend(due.order);
+                self.unheard_copies.extend(due.order.filter(|_| due.alone));
             }
             self.due.pop_front();
         }
@@ -327,7 +351,7 @@ impl Answers {
     }
 
     /// The receiver's next packet comes after one that is known to have answered: none was missing between.
-    fn end_silence(&mut self, heard: Heard, now_ns: i64, srtt_s: f64, least_ns: i64) {
+    fn end_silence(&mut self, heard: Heard, now_ns: i64, srtt_s: f64) {
         let round_trips_ns = |count: f64| (srtt_s * count * 1e9) as i64;
         let in_turn_ns = heard.sent_ns + (now_ns - heard.answered_ns) - round_trips_ns(NEXT_ANSWER);
         let sent_ns = in_turn_ns.min(now_ns - round_trips_ns(ANSWERED));
@@ -337,10 +361,7 @@ impl Answers {
         let behind = heard.behind;
         let silence = Silence { behind, sent_ns };
         self.silences.push(silence);
-        let unheard = |due: &Due| {
-            due.order
-                .is_some_and(|order| silence.covers(order, due.time_ns - least_ns))
-        };
+        let unheard = |due: &Due| due.order.is_some_and(|order| silence.covers(order, due.sent_ns));
         self.due.retain(|due| !unheard(due));
     }
 
@@ -372,6 +393,7 @@ impl Answers {
             (self.duplicates, self.late_duplicates, self.resends) = (0, 0, 0);
             (self.numbered, self.unheard) = (true, 0);
             (self.filled, self.surplus, self.heard) = (None, 0, None);
+            self.unheard_copies.clear();
             self.silences.clear();
             self.counted = (now.acks, now.bytes);
             (self.together, self.filling, self.of_one) = (0, Filling::No, false);
@@ -389,14 +411,9 @@ impl Answers {
 
     /// A packet of the receiver came during the stretch under way, so many after the one before that did not come; `None` where
     /// nothing numbers them. These have answered data, unless the sender has sent its FIN.
-    pub fn on_numbered(
-        &mut self,
-        skipped: Option<u16>,
-        answered_data: bool,
-        (now_ns, srtt_s, least_ns): (i64, f64, i64),
-    ) {
+    pub fn on_numbered(&mut self, skipped: Option<u16>, answered_data: bool, (now_ns, srtt_s): (i64, f64)) {
         if let (Some(heard), Some(0)) = (self.heard.take(), skipped) {
-            self.end_silence(heard, now_ns, srtt_s, least_ns);
+            self.end_silence(heard, now_ns, srtt_s);
         }
         self.skipped = skipped;
         self.numbered &= skipped.is_some();
@@ -471,10 +488,28 @@ impl Answers {
     /// The ACK counted last moved the left edge by an odd number of segments, of a receiver that waits for the second one: the last
     /// of them had waited, and a copy that was needless has brought the answer to both, if one is due (RFC 5681, 4.2).
     pub fn take_together(&mut self, now_ns: i64, srtt_s: f64) {
+        self.note_alone(now_ns, srtt_s);
         if std::mem::take(&mut self.waited) && self.take_answered(now_ns, srtt_s) {
             self.of_one = false;
             self.add_together(now_ns, 1);
         }
+    }
+
+    /// An ACK that moved the left edge may have answered copies too, which came behind a segment that waited: these had been sent
+    /// before. What fills a hole below others is acknowledged at once (RFC 5681, 4.2).
+    fn note_alone(&mut self, now_ns: i64, srtt_s: f64) {
+        let Some(newest_ns) = self.newest_ns.take() else { return };
+        self.give_up(now_ns, srtt_s);
+        let fills = self.due.iter().any(|due| due.shown_now);
+        for due in &mut self.due {
+            due.shown_now = false;
+            due.alone &= fills || due.time_ns > now_ns || due.sent_ns < newest_ns;
+        }
+    }
+
+    /// An ACK moves the left edge during the stretch under way: when the newest data that it acknowledges were sent, if all were sent once.
+    pub fn on_taken(&mut self, newest_ns: Option<i64>) {
+        self.newest_ns = Some(newest_ns.unwrap_or(i64::MIN));
     }
 
     fn add_together(&mut self, now_ns: i64, count: u64) {
@@ -532,6 +567,7 @@ impl Answers {
             surplus: std::mem::take(&mut self.surplus),
             answered: std::mem::take(&mut self.answered),
             unanswered: std::mem::take(&mut self.unanswered),
+            unheard_copies: self.unheard_copies(now),
             lost: self.lost(sent, answered, now.smss),
             most_lost: self.most_lost(sent, answered),
             path_copies: self.likely_copies(made),
@@ -539,6 +575,18 @@ impl Answers {
         self.stretch += 1;
         self.under_way = false;
         closed
+    }
+
+    /// The copies of the stretch under way that were lost for certain: what has come before is acknowledged at once (RFC 5681, 4.2),
+    /// all of the receiver's packets came, and no queue has kept one for longer than it was waited for.
+    fn unheard_copies(&mut self, now: &Moment) -> Vec<u64> {
+        let copies = std::mem::take(&mut self.unheard_copies);
+        let no_queue = now.srtt_s * 1e9 <= now.least_ns as f64 * NO_QUEUE;
+        if self.all_are_heard() && !self.fills_late && no_queue && !self.path_makes_copies() {
+            copies
+        } else {
+            Vec::new()
+        }
     }
 
     /// How many copies the path makes of so many transmissions at most, mostly.

@@ -22,7 +22,7 @@ fn copies_are_expected_as_the_path_was_seen_to_make_them() {
 }
 
 /// What is known when a packet comes of which nothing was heard before.
-const NOW: (i64, f64, i64) = (105, 20e-9, 10);
+const NOW: (i64, f64) = (105, 20e-9);
 
 /// A moment at a smoothed round trip of 20 ns, when so many segments of one byte have been acknowledged by as many ACKs.
 fn moment(time_ns: i64, acks: u64) -> Moment {
@@ -39,8 +39,8 @@ fn moment(time_ns: i64, acks: u64) -> Moment {
 #[test]
 fn an_answer_is_taken_once_when_it_is_due() {
     let mut answers = Answers::new();
-    answers.expect(100, Some(1));
-    answers.expect(100, None);
+    answers.expect(0, 100, Some(1));
+    answers.expect(0, 100, None);
     assert!(!answers.take(99, 20e-9, 10));
     assert!(answers.take(100, 20e-9, 10));
     assert!(answers.take(110, 20e-9, 10));
@@ -48,7 +48,7 @@ fn an_answer_is_taken_once_when_it_is_due() {
     // of two one belonged to the stretch
     assert_eq!(answers.close(&moment(200, 0)).answered, 1);
     // what was not answered in half a round trip was lost
-    answers.expect(200, Some(2));
+    answers.expect(0, 200, Some(2));
     assert!(!answers.take(211, 20e-9, 10));
     let closed = answers.close(&moment(300, 0));
     assert_eq!((closed.answered, closed.unanswered), (0, vec![2]));
@@ -68,7 +68,7 @@ fn of_a_receiver_that_answers_each_segment_what_has_no_answer_was_lost() {
         answers.on_resend(&Sent::unseen(0, 1, 0), &begin);
         answers.on_numbered(None, true, NOW);
         assert!(!answers.take(110, 20e-9, 10));
-        (0..copies).for_each(|order| answers.expect(195, Some(order)));
+        (0..copies).for_each(|order| answers.expect(0, 195, Some(order)));
         // seven more are sent, of which two are under way; six have answers that move the edge, one has another
         answers
             .close(&Moment {
@@ -222,11 +222,11 @@ fn what_would_have_been_answered_at_once_was_lost_if_the_receiver_sent_nothing()
     let all_unheard = |before: Option<u16>, skipped: Option<u16>, now_ns: i64, order: u64, time_ns: i64| {
         let mut answers = Answers::new();
         answers.on_resend(&Sent::unseen(0, 1, 0), &moment(100, 0));
-        answers.on_numbered(before, true, (120, 20e-9, 10));
+        answers.on_numbered(before, true, (120, 20e-9));
         // two segments that were sent at 100 filled a hole, and the ACK came at 120
         answers.on_filled(Some(&Transmission::unseen(100, 3)), 2, 0, 120);
-        answers.expect(time_ns + 10, Some(order));
-        answers.on_numbered(skipped, true, (now_ns, 20e-9, 10));
+        answers.expect(time_ns, 10, Some(order));
+        answers.on_numbered(skipped, true, (now_ns, 20e-9));
         let first = Transmission::unseen(50, 1);
         let resend = Transmission {
             frame: 7,
@@ -255,4 +255,37 @@ fn what_would_have_been_answered_at_once_was_lost_if_the_receiver_sent_nothing()
         !all_unheard(Some(1), Some(0), 130, 5, 100),
         "it may have been answered before"
     );
+}
+
+#[test]
+fn a_copy_without_an_answer_was_lost_if_all_of_the_receivers_packets_came() {
+    // the copy was sent at 110, and known to be needless at 115; an ACK that moved the left edge comes at 131
+    let unheard = |moved: Option<Option<i64>>, skipped: Option<u16>, srtt_s: f64, duplicate_ns: i64| {
+        let mut answers = Answers::new();
+        answers.on_resend(&Sent::unseen(0, 1, 0), &moment(100, 0));
+        answers.expect(110, 20, Some(5));
+        answers.on_taken(None);
+        answers.take_together(115, 20e-9);
+        answers.on_numbered(skipped, true, NOW);
+        answers.take(duplicate_ns, 20e-9, 20);
+        if let Some(newest_ns) = moved {
+            answers.on_taken(newest_ns);
+        }
+        answers.take_together(131, 20e-9);
+        let end = Moment {
+            srtt_s,
+            least_ns: 20,
+            ..moment(200, 0)
+        };
+        answers.close(&end).unheard_copies == [5]
+    };
+    assert!(unheard(None, Some(0), 24e-9, 120));
+    assert!(!unheard(None, Some(0), 24e-9, 130), "it was answered");
+    assert!(!unheard(None, Some(0), 26e-9, 120), "a queue may keep the answer");
+    assert!(!unheard(None, Some(1), 24e-9, 120), "the answer may have been lost");
+    assert!(!unheard(None, None, 24e-9, 120));
+    // it may have been answered together with what had been sent before it, not behind it
+    assert!(!unheard(Some(Some(110)), Some(0), 24e-9, 120));
+    assert!(unheard(Some(Some(111)), Some(0), 24e-9, 120));
+    assert!(!unheard(Some(None), Some(0), 24e-9, 120));
 }

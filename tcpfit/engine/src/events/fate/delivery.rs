@@ -45,7 +45,7 @@ impl Fates {
         let unheard = reason == Reason::AcksLost;
         let needless = unit.copies.iter().enumerate().skip(filler + 1);
         for (_, t) in needless.filter(|(k, t)| t.seen() && !unheard && lost >> k & 1 == 0) {
-            self.answers.expect(t.time_ns + least_ns, Some(t.order));
+            self.answers.expect(t.time_ns, least_ns, Some(t.order));
         }
         self.waiting.push(Waiting {
             dsacks: u32::from(unit.dsacks),
@@ -77,7 +77,7 @@ impl Fates {
             let resent = *unit.last();
             below.filler = Some(0);
             below.filler_reason = Reason::AckJump;
-            self.answers.expect(resent.time_ns + floor.ns(), Some(resent.order));
+            self.answers.expect(resent.time_ns, floor.ns(), Some(resent.order));
         }
     }
 
@@ -103,7 +103,7 @@ impl Fates {
             })
         };
         for t in unit.copies.iter().skip(1).filter(|t| t.seen() && !brought(t)) {
-            self.answers.expect(t.time_ns + least_ns, Some(t.order));
+            self.answers.expect(t.time_ns, least_ns, Some(t.order));
         }
     }
 

@@ -109,7 +109,9 @@ impl Fates {
     /// were.
     pub fn close_stretch(&mut self, needless: u32, last_ns: i64, now: &Moment) {
         let (stretch, smss) = (self.answers.close(now), now.smss);
-        self.note_unheard(stretch.number);
+        // what is left over of the duplicate ACKs may have answered some of these later
+        let lost_copies = stretch.unheard_copies.len().saturating_sub(needless as usize);
+        self.note_unheard(stretch.number, &stretch.unheard_copies[..lost_copies]);
         let mine = |w: &&mut Waiting| w.stretch == stretch.number && w.delivered && w.unit.is_resent();
         let size = |w: &Waiting| segments(w.unit.right - w.unit.left, smss);
         let (mut left, mut surplus) = (i64::from(needless) + i64::from(stretch.answered), stretch.surplus);
@@ -172,11 +174,14 @@ impl Fates {
         self.lose_needless(&stretch, first, smss);
     }
 
-    /// What should have been answered after its unit had been delivered was lost too.
-    fn note_unheard(&mut self, stretch: u32) {
+    /// What should have been answered after its unit had been delivered was lost too, and so were these transmissions.
+    fn note_unheard(&mut self, stretch: u32, lost: &[u64]) {
         let first = self.waiting.place_of(stretch);
         for w in self.waiting.iter_mut_from(first).filter(|w| w.stretch == stretch) {
             w.unanswered |= self.answers.unheard_of(&w.unit.copies);
+            for (k, t) in w.unit.copies.iter().enumerate() {
+                w.unanswered |= u64::from(lost.contains(&t.order)) << k;
+            }
         }
     }
 
@@ -315,7 +320,7 @@ impl Fates {
             self.unneeded.pop_front();
         }
         self.unneeded.push_back((sent.left, sent.right, sent.time_ns));
-        self.answers.expect(sent.time_ns + least_ns, None);
+        self.answers.expect(sent.time_ns, least_ns, None);
         let count = segments(sent.right - sent.left, smss);
         self.spurious += u64::from(count);
         let needless = Needless {

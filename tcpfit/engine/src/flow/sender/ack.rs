@@ -312,10 +312,15 @@ impl Sender {
         }
         let mut sample_ns = taken.map(|(oldest_ns, _)| oldest_ns);
         let mut echoed = None;
-        if self.board.units.front().is_some_and(|unit| unit.left < at) {
+        let more = self.board.units.front().is_some_and(|unit| unit.left < at);
+        if more {
             (sample_ns, echoed) = self.take_any(&whole(), heard, sample_ns, sink);
         } else {
             self.unexplained_acks = if self.sack { 0 } else { self.unexplained_acks };
+        }
+        if !self.sack && self.resends_under_way() {
+            let plain = taken.filter(|_| !more);
+            self.fates.answers.on_taken(plain.map(|(_, newest_ns)| newest_ns));
         }
         self.una = at;
         if let Some(covered) = self.covered.as_mut().filter(|covered| !covered.is_empty()) {

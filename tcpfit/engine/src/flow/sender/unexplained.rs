@@ -182,7 +182,7 @@ impl Sender {
     #[inline(never)]
     pub fn count_skipped(&mut self, ended: bool, now_ns: i64, skipped: impl Fn() -> Option<u16>) {
         if self.resends_under_way() {
-            let now = (now_ns, self.rtt.srtt_s, self.rtt.floor().ns());
+            let now = (now_ns, self.rtt.srtt_s);
             self.fates.answers.on_numbered(skipped(), !ended, now);
         } else if let Some(missing) = skipped() {
             self.acks_missing = self.acks_missing.saturating_add(missing.into());
