@@ -83,20 +83,20 @@ impl Sender {
     }
 
     /// Segments that ACKs must have let go after the newest data seen: while no loss is known the window does not shrink (RFC
-    /// 5681, 3.1), and each ACK that moves the left edge lets as much go as it acknowledges. None where the application or
-    /// the receiver may have held the sender.
-    pub fn least_tail(&self) -> Option<usize> {
+    /// 5681, 3.1), and each ACK that moves the left edge lets as much go as it acknowledges. 0 where the application or the
+    /// receiver may have held the sender.
+    pub fn least_tail(&self) -> usize {
         let smss = u64::from(self.smss);
         let room = self
             .window
             .map_or(0, |window| self.una + u64::from(window))
             .saturating_sub(self.nxt);
         if self.phase != Phase::Open || self.has_ended() {
-            return None;
+            return 0;
         }
         let outstanding = f64::from(segments(self.nxt - self.una, self.smss));
         let tail = (self.rounds.steady_flight() - outstanding) as usize;
-        Some(tail.min((room / smss.max(1)) as usize)).filter(|&tail| tail > 0)
+        tail.min((room / smss.max(1)) as usize)
     }
 
     /// When a resend was sent of which is known that it came after what passed last and before `until_ns`: the first of an

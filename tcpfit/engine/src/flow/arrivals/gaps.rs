@@ -223,8 +223,11 @@ impl Arrivals {
         };
         let (asked, below) = sender.asked_for(passing.left);
         // what was asked for was sent, and what ACKs had let go, where the length of the silence does not say otherwise
-        let tail = sender.least_tail().filter(|_| !silence.fits);
-        let sure = tail.map_or(0, |tail| asked.min(1) + tail);
+        let sure = if silence.fits {
+            0
+        } else {
+            asked.min(1) + sender.least_tail()
+        };
         let expiries = silence.lost_expiries.min(spare.saturating_sub(sure));
         let asked = asked.min(spare - expiries);
         for _ in 0..asked {
