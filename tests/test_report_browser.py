@@ -115,7 +115,7 @@ def flow_of(page, number):
 def wait(page, condition):
     from selenium.webdriver.support.ui import WebDriverWait
 
-    return WebDriverWait(page, 30).until(condition)
+    return WebDriverWait(page, 120).until(condition)
 
 
 def opened(page, number, kind="time-sequence"):

@@ -46,7 +46,7 @@ def test_drawn_and_accessible(browser, path, theme):
     browser.get(path.as_uri())
     for chart in browser.find_elements("css selector", ".chart"):
         browser.execute_script("arguments[0].scrollIntoView()", chart)
-        WebDriverWait(browser, 20).until(lambda _, chart=chart: chart.find_elements("css selector", "canvas, svg"))
+        WebDriverWait(browser, 120).until(lambda _, chart=chart: chart.find_elements("css selector", "canvas, svg"))
     assert 0 == browser.execute_script(UNDRAWN)
     browser.execute_script("for (const each of document.querySelectorAll('details')) each.open = true")
     browser.execute_script(resources.files("axe_core_python").joinpath("axe.min.js").read_text())
