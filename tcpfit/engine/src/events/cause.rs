@@ -61,6 +61,7 @@ impl Sender {
             } else if self.phase == Phase::Open && self.episodes.answered_ns == sent.time_ns {
                 // what followed the duplicate ACKs that asked for it is thought to have come too, a little too soon
                 self.begin_recovery(sent, &self.question_of_arrived(sent), Reason::FastDupthresh, sink);
+                self.count_in_recovery(sent);
                 Reason::FastDupthresh
             } else {
                 Reason::Unneeded
@@ -88,15 +89,20 @@ impl Sender {
             Reason::PartialAck if self.duplicate_acks == 0 => self.episodes.by_partial += 1,
             _ => {}
         }
-        let count = segments(sent.right - sent.left, self.smss);
         if self.sack && self.phase != Phase::Open {
-            self.episodes.unreported += count;
+            self.episodes.unreported += segments(sent.right - sent.left, self.smss);
         }
+        self.count_in_recovery(sent);
+        self.resend_event(sent, Some(&question), reason, sink);
+        reason
+    }
+
+    /// The recovery under way, if one is, has sent that again.
+    fn count_in_recovery(&mut self, sent: &Sent) {
+        let count = segments(sent.right - sent.left, self.smss);
         if let Some(recovery) = self.episodes.opened.as_mut().filter(|row| row.kind == Kind::Recovery) {
             recovery.segments += count;
         }
-        self.resend_event(sent, Some(&question), reason, sink);
-        reason
     }
 
     /// Without ACKs nothing shows why data were sent again, but for the timer: it ends a silence longer than any answer
