@@ -53,6 +53,8 @@ class QueuePath:
     """Numbers of the segments that the application writes so many seconds late."""
     stamped: bool = False
     """Both hosts send timestamps, of a millisecond."""
+    apart: float = 0.0
+    """How much faster the hosts' clocks run than the captures'."""
     others: int = 0
     """Packets of the sender's other connections for every ten of this one: the host numbers all of them together."""
     first_answer: int | None = None
@@ -92,8 +94,9 @@ class QueuePath:
             (SENDER, (2 * way, 3 * way), (1, 1, ACK, b"")),
         ):
             seq, ack, flags, extra = packet
+            stamps = self._stamps(at, min(times))
             for packets, at_s in zip((self._at_sender, self._at_receiver), times, strict=True):
-                self._capture(packets, at_s, at, seq, ack, flags, options=extra)
+                self._capture(packets, at_s, at, seq, ack, flags, options=extra, stamps=stamps)
         self._now_s = self._moved_s = 2 * way + 1e-4
         self._send()
         while self._events and self._now_s < self.seconds:
@@ -109,7 +112,7 @@ class QueuePath:
 
     def _stamps(self, src, sent_s) -> tuple[int, int]:
         """TSval and TSecr of what is sent then."""
-        return 1000 + int(sent_s * 1000), self._echoes[src]
+        return 1000 + int(sent_s * 1000 * (1 + self.apart)), self._echoes[src]
 
     def _capture(self, packets, at_s, src, seq, ack, flags, payload=0, options=b"", ip_id=0, stamps=None):
         if self.stamped:

@@ -83,6 +83,28 @@ def at_both_ends(path: QueuePath, folder: Path) -> list[tcpfit.Analysis]:
 LINK = {"rate": 800, "way_s": 0.025}
 
 
+@pytest.mark.parametrize("apart", [0.0, 5e-5, -5e-5])
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_round_trip_of_an_application_that_pauses_has_what_its_link_takes(tmp_path, at_once, apart):
+    # no ACK lets anything go: a segment takes 5 ms on the link, the path's own round trip 16, and more are sent at once
+    written = range(at_once, 20_000, at_once)
+    sender, receiver = at_both_ends(
+        QueuePath(
+            rate=200.0,
+            way_s=0.008,
+            stamped=True,
+            apart=apart,
+            pauses={number: 0.0503 + 0.0007 * (number % 5) for number in written},
+            seconds=150.0,
+        ),
+        tmp_path,
+    )
+    told, seen = (end.flows["rtt_mean_s"][0] for end in (receiver, sender))
+    assert seen == pytest.approx(0.016 + 0.0025 * (1 + at_once), rel=0.03)
+    # but for a tick
+    assert told == pytest.approx(seen, abs=0.001)
+
+
 @pytest.mark.parametrize(
     "path",
     [

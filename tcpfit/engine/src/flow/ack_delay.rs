@@ -5,7 +5,8 @@
 //! TSval (RFC 7323, 4.3) was sent after the ACK came. Without, the way is taken from the handshake and from resends,
 //! which answer the ACK that names them: the third duplicate (RFC 5681, 3.2) or a partial one (RFC 6582, 3.2). One that could
 //! be the timer's, which waits at least a round trip (RFC 6298, 2.3), shows no way; what comes without a silence is none.
-//! A handshake may take longer than the path: `slow_handshake` has what shows it; `own_data` what a receiver's data tell.
+//! A handshake may take longer than the path: `slow_handshake` has what shows it; `own_data` what a receiver's data tell. What
+//! timestamps say of segments that no ACK let go is in `soonest`.
 //!
 //! What a queue adds between two resends that tell the way, `drift` says afterwards.
 
@@ -19,10 +20,15 @@ use std::collections::VecDeque;
 
 mod own_data;
 mod slow_handshake;
+mod soonest;
+mod told;
 
 pub use own_data::OwnData;
 use own_data::Shortest;
 use slow_handshake::Sooner;
+use soonest::Soonest;
+use told::Stamped;
+pub use told::Told;
 
 /// No path is longer.
 const LONGEST_WAY_S: f64 = 60.0;
@@ -57,36 +63,6 @@ struct UnderWay {
     tsval: Option<u32>,
     /// Its own sequence number.
     number: u32,
-}
-
-/// The segment that told the way of an ACK, as it passed.
-#[derive(Clone, Copy, Debug)]
-struct Stamped {
-    tsval: u32,
-    time_ns: i64,
-}
-
-/// How an ACK's way was told, on the sender's own clock too.
-#[derive(Clone, Copy, Debug)]
-pub struct Told {
-    by: Stamped,
-    tick_ns: i64,
-    /// When the ACK came if its way was the same. It came sooner where the data before it were still in a queue.
-    pub came_ns: i64,
-}
-
-impl Told {
-    /// How much longer a segment was under way to the capture point than the one that told the way: the sender sent both
-    /// when their stamps say. Within two ticks 0.
-    pub fn longer_ns(&self, tsval: u32, time_ns: i64) -> i64 {
-        let ticks = i64::from(tsval.wrapping_sub(self.by.tsval) as i32);
-        let longer_ns = time_ns - self.by.time_ns - ticks * self.tick_ns;
-        if longer_ns.abs() <= 2 * self.tick_ns {
-            0
-        } else {
-            longer_ns
-        }
-    }
 }
 
 /// How a segment came to the capture point, by the sender's timestamps; 0 where they do not tell.
@@ -236,6 +212,8 @@ pub struct AckDelay {
     pub path_ns: i64,
     /// The answer that told the way.
     told_by: Option<Stamped>,
+    /// The soonest of the sender's packets.
+    soonest: Option<Soonest>,
     /// Timestamp of the last ACK that came to the sender.
     came: Option<u32>,
     sooner: Sooner,
@@ -289,6 +267,7 @@ impl AckDelay {
         least_ns: 0,
         path_ns: 0,
         told_by: None,
+        soonest: None,
         came: None,
         sooner: Sooner::NONE,
         room_to: 0,
@@ -313,6 +292,11 @@ impl AckDelay {
             self.path_ns = self.way_ns;
             self.least_ns = (way_s * 0.98e9) as i64;
         }
+    }
+
+    /// A packet of the sender's handshake passed at `time_ns`, which showed the way.
+    pub fn set_soonest(&mut self, tsval: u32, time_ns: i64) {
+        self.soonest = Soonest::of_handshake(Stamped { tsval, time_ns }, self.path_ns);
     }
 
     /// A queue as long as that is another flow's, if what was asked for took as long before. A host that waits for more
@@ -524,6 +508,9 @@ impl AckDelay {
         let slack_ns = self.slack_ns();
         self.clock.learn(stamped.tsval, stamped.time_ns, || slack_ns);
         self.told_by = self.told_by.or(Some(stamped));
+        if let Some((soonest, tick_ns)) = self.soonest.zip(self.tick_ns()) {
+            self.soonest = soonest.after(stamped, tick_ns);
+        }
         // longer than the silence: something sent after it has overtaken it, so it was held alone
         if longer_ns > STALL_NS && longer_ns <= answer.silence_ns {
             self.stalled_until_ns = stamped.time_ns;
@@ -578,6 +565,10 @@ impl AckDelay {
         if echo && first {
             self.least_ns = self.least_ns.min(went_ns);
             self.count_prompt(went_ns);
+            if let Some((soonest, tick_ns)) = self.soonest.zip(self.tick_ns()) {
+                let by = answer.stamped();
+                self.soonest = by.and_then(|by| soonest.at_most(went_ns, by, tick_ns));
+            }
         }
         let mut ack = self.pop()?;
         let took_ns = answer.time_ns - ack.time_ns;
@@ -586,7 +577,8 @@ impl AckDelay {
         // but for what a queue has added since the segment before, which its timestamp tells
         let usual_ns = took_ns - self.longer_ns.max(0);
         let near = usual_ns <= self.way_ns + self.way_ns / 4 + WAY_MARGIN_NS && !answer.ended;
-        let answers_now = answers && (self.way_ns == 0 || near || streaming && !answer.resend());
+        let let_go = (near || streaming && !answer.resend()) && !self.has_waited(answer, took_ns);
+        let answers_now = answers && (self.way_ns == 0 || let_go);
         if answers_now {
             // this very ACK let the segment go
             self.way_ns = took_ns.clamp(0, (LONGEST_WAY_S * 1e9) as i64);
@@ -594,9 +586,18 @@ impl AckDelay {
         }
         // else the timer, the application or an ACK after it let it go
         let came_ns = if answers_now { answer.time_ns } else { due_ns };
+        ack.told = self.told(ack.time_ns, came_ns, answer.time_ns);
         ack.time_ns = came_ns.min(answer.time_ns);
-        ack.told = self.told(came_ns);
         Some(ack)
+    }
+
+    /// The ACK had come before, by the sender's clock, and no data since: an application had not written them yet, or a pacer had to wait.
+    fn has_waited(&self, answer: &Answer, took_ns: i64) -> bool {
+        let (Some((soonest, tick_ns)), Some(by)) = (self.soonest.zip(self.tick_ns()), answer.stamped()) else {
+            return false;
+        };
+        let waited_ns = took_ns - soonest.way_of_ns(by, tick_ns);
+        waited_ns > tick_ns && waited_ns <= answer.silence_ns
     }
 
     /// New data that the window had room for pass, and what the third duplicate ACK asked for is still to come: before that nothing
@@ -632,9 +633,15 @@ impl AckDelay {
         Some(ack)
     }
 
-    fn told(&self, came_ns: i64) -> Option<Told> {
-        let (by, tick_ns) = (self.told_by?, self.clock.fine_tick_ns()?);
-        Some(Told { by, tick_ns, came_ns })
+    /// How it is known at `time_ns` when an ACK came to the sender that passed at `passed_ns`, and came at `came_ns` if its way was that
+    /// of the one before: by what an ACK let go within two round trips, else by the soonest.
+    fn told(&self, passed_ns: i64, came_ns: i64, time_ns: i64) -> Option<Told> {
+        let (by, tick_ns) = (self.told_by?, self.tick_ns()?);
+        let long_ago = time_ns - by.time_ns > 2 * self.way_ns;
+        match self.soonest.filter(|_| long_ago) {
+            Some(soonest) => Some(soonest.told(passed_ns, tick_ns)),
+            None => Some(Told::by_answer(by, tick_ns, came_ns)),
+        }
     }
 
     /// What is left when the flow ends.

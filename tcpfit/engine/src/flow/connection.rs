@@ -495,6 +495,9 @@ impl Connection {
         }
         if vantage != Vantage::Sender {
             flow.acks.set_way(position.halves_s[end].unwrap_or(0.0));
+            if let Some((tsval, time_ns)) = self.ends[end].stamps.first().filter(|_| timestamps) {
+                flow.acks.set_soonest(tsval, time_ns);
+            }
             flow.acks.place_given = numbers.vantage.is_some();
         }
         let scales = self.offered_scales(1 - end);

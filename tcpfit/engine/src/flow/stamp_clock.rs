@@ -64,6 +64,11 @@ impl StampClock {
         (self.due_ns != i64::MIN).then_some(self.last.0)
     }
 
+    /// The first stamp, and when it passed.
+    pub fn first(&self) -> Option<(u32, i64)> {
+        (self.due_ns != i64::MIN).then_some((self.first, self.first_ns))
+    }
+
     fn find_tick(&mut self, stamp: u32, time_ns: i64, slack_ns: impl FnOnce() -> i64) {
         if self.due_ns == i64::MIN {
             (self.first, self.first_ns) = (stamp, time_ns);

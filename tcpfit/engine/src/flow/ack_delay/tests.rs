@@ -481,3 +481,27 @@ fn without_an_answer_the_oldest_arrive_in_the_end() {
     let expected = (0..20_000).map(|n| (1000 * n + WAY_NS, n as u64));
     assert!(arrived.iter().map(|ack| (ack.time_ns, ack.ack)).eq(expected));
 }
+
+#[test]
+fn what_had_waited_for_the_application_answers_no_ack() {
+    let way_after = |silence_ns: i64| {
+        let mut acks = AckDelay::NONE;
+        acks.set_way(10.0 * WAY_NS as f64 / 1e9);
+        acks.set_soonest(1000, 0);
+        let stamped = |time_ns: i64, tsval: u32, tsecr: u32| Answer {
+            tsval: Some(tsval),
+            ..new_data(time_ns, silence_ns, tsecr)
+        };
+        // the clock is known after half a second
+        for (ms, tsval) in [(1, 1001), (600, 1600)] {
+            acks.learn(&stamped(ms * MS, tsval, 1));
+        }
+        assert!(acks.push(ack(600 * MS, 500), Some(9), 0).is_none());
+        let answer = stamped(715 * MS, 1715, 9);
+        acks.learn(&answer);
+        assert!(acks.next(&answer).is_some());
+        acks.way_ns / MS
+    };
+    // ACKs may have come later than the handshake's, but the data 15 ms before did not wait for the application
+    assert_eq!([115, 100], [10 * MS, 20 * MS].map(way_after));
+}
