@@ -14,7 +14,7 @@ from itertools import count
 from pathlib import Path
 
 import captures
-from captures import ACK, START_NS, SYN, Packet
+from captures import ACK, PSH, START_NS, SYN, Packet
 
 SENDER, RECEIVER = "10.0.0.1", "10.0.0.2"
 MSS = 1000
@@ -51,6 +51,8 @@ class QueuePath:
     """Numbers of the segments that the path holds behind the queue when they are sent first, for so many seconds."""
     pauses: dict[int, float] = field(default_factory=dict)
     """Numbers of the segments that the application writes so many seconds late."""
+    pushes: bool = False
+    """The segment before one of those has PSH."""
     stamped: bool = False
     """Both hosts send timestamps, of a millisecond."""
     apart: float = 0.0
@@ -147,6 +149,9 @@ class QueuePath:
             self._later(self._written_s, lambda _: self._send(), None)
         return self._now_s < self._written_s
 
+    def _flags(self, number) -> int:
+        return ACK | PSH if self.pushes and number + 1 in self.pauses else ACK
+
     def _transmit(self, number):
         ip_id = next(self._ids)
         if ip_id % (10 + self.others) == 9:
@@ -154,7 +159,8 @@ class QueuePath:
         if not self.numbered:
             ip_id = 0
         stamps = self._stamps(SENDER, self._now_s)
-        self._capture(self._at_sender, self._now_s, SENDER, 1 + number * MSS, 1, ACK, MSS, ip_id=ip_id, stamps=stamps)
+        flags = self._flags(number)
+        self._capture(self._at_sender, self._now_s, SENDER, 1 + number * MSS, 1, flags, MSS, ip_id=ip_id, stamps=stamps)
         waits_s = max(0.0, self._free_s - self._now_s)
         copies, self._copies[number] = self._copies[number], self._copies[number] + 1
         first = copies == 0
@@ -169,7 +175,8 @@ class QueuePath:
     def _arrive(self, packet):
         number, ip_id, stamps = packet
         seq = 1 + number * MSS
-        self._capture(self._at_receiver, self._now_s, SENDER, seq, 1, ACK, MSS, ip_id=ip_id, stamps=stamps)
+        flags = self._flags(number)
+        self._capture(self._at_receiver, self._now_s, SENDER, seq, 1, flags, MSS, ip_id=ip_id, stamps=stamps)
         if number == self._edge:
             # what moves the left edge is echoed (RFC 7323, 4.3)
             self._echoes[RECEIVER] = stamps[0]

@@ -4,7 +4,7 @@ use crate::events::cause::{DUPTHRESH, SHORTEST_TIMER_S};
 use crate::events::marks;
 use crate::flow::ack_delay::{AckDelay, Answer, Asked};
 use crate::flow::arrivals::{Arrivals, Passing, Writes};
-use crate::flow::drift::By;
+use crate::flow::drift::{By, Newest};
 use crate::flow::rare::Rare;
 use crate::flow::scoreboard::segments;
 use crate::flow::sender::{Ack, Sender};
@@ -496,6 +496,7 @@ impl Flow {
             let AckDelay { way_ns, path_ns, .. } = *self.acks;
             let segments = segments(segment.payload.into(), self.sender.smss);
             answer.busy_ns = self.sender.drift.on_data(segment.time_ns, segments, way_ns, path_ns);
+            self.note_flight(&answer, segment);
             answer.gap_ns = self.sender.drift.gap_ns();
             answer.idle_since_ns = self.sender.drift.idle_since_ns();
             self.learn_from_resend(&answer);
@@ -535,6 +536,23 @@ impl Flow {
                 self.sender.on_late_ack(&ack, sink);
             }
         }
+    }
+
+    /// Without timestamps: whether new data are sent with what passed before, after a rest.
+    fn note_flight(&mut self, answer: &Answer, segment: &Segment) {
+        let way_ns = self.acks.way_ns;
+        if answer.left != answer.nxt {
+            self.sender.drift.flights.interrupt();
+            return;
+        }
+        let rests = self.acks.newest() >= answer.nxt && answer.silence_ns >= way_ns;
+        let newest = Newest {
+            time_ns: segment.time_ns,
+            payload: segment.payload,
+            push: segment.has(flags::PSH),
+            rested_ns: if rests { answer.silence_ns } else { -1 },
+        };
+        self.sender.drift.flights.on_data(newest, way_ns);
     }
 
     /// The sender answers as soon as only a host at the capture point does, though the handshake took longer.

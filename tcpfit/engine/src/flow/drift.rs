@@ -18,11 +18,18 @@
 //!
 //! A queue that others fill is taken for the flow's own: what overflows it has all of them lose.
 //!
+//! What the segments of a flight wait for each other, that is sent at once after a rest, is in `flights`.
+//!
 //! Not seen: what other flows' queues do between two losses of this one.
 
 use crate::flow::rare::Blank;
 use crate::flow::rounds::Rounds;
 use crate::flow::rtt::Rtt;
+
+mod flights;
+
+use flights::Flights;
+pub use flights::Newest;
 
 /// Points kept between two tellings; with more, neighbours are joined. As many are kept, corrected, for losses whose fate is not
 /// known yet.
@@ -169,6 +176,7 @@ pub struct Drift {
     lag_since_s: f64,
     /// Integral of that over busy time.
     pub lag_integral: f64,
+    pub flights: Flights,
 }
 
 impl Blank for Drift {
@@ -200,6 +208,7 @@ impl Blank for Drift {
         lag_s: 0.0,
         lag_since_s: 0.0,
         lag_integral: 0.0,
+        flights: Flights::NONE,
     };
 
     fn new(_flow: u32) -> Self {
@@ -337,6 +346,14 @@ impl Drift {
         }
         self.rate = rate;
         Some(self.even_since_ns)
+    }
+
+    /// How long a segment that passed then had waited in a queue of its own flight, while nothing but the handshake has told the way.
+    pub fn waited_s(&self, passed_ns: i64) -> f64 {
+        if self.told.is_some() || self.way_ns > self.path_ns {
+            return 0.0;
+        }
+        self.flights.longer_ns(passed_ns, self.way_ns) as f64 / 1e9
     }
 
     /// For how long no data pass while the link sends; 0 while that is not known.

@@ -329,7 +329,10 @@ impl Sender {
         if let Some(sent_ns) = sample_ns.filter(|_| !self.way_unknown) {
             let stamped = first.filter(|first| first.time_ns == sent_ns);
             let seems_s = (time_ns - sent_ns) as f64 / 1e9;
-            let rtt_s = stamped.map_or(seems_s, |first| whole().round_trip_s(sent_ns, first.tsval));
+            let mut rtt_s = stamped.map_or(seems_s, |first| whole().round_trip_s(sent_ns, first.tsval));
+            if first.is_some() && !self.timestamps {
+                rtt_s += self.drift.waited_s(sent_ns);
+            }
             self.rtt.sample(rtt_s, self.una, self.nxt);
             self.restart_timer();
             self.rounds.sample(rtt_s);
