@@ -550,7 +550,7 @@ impl Flow {
             time_ns: segment.time_ns,
             payload: segment.payload,
             push: segment.has(flags::PSH),
-            rested_ns: if rests { answer.silence_ns } else { -1 },
+            rested_ns: rests.then_some(answer.silence_ns),
         };
         self.sender.drift.flights.on_data(newest, way_ns);
     }

@@ -12,7 +12,8 @@
 //! A sender sends a window at once: ten segments (RFC 6928, 2), or a few more that it sent before, unless it has rested for as long as
 //! its timer takes (RFC 5681, 4.1). What comes behind that is taken to be let go in slow start, two by each that was acknowledged.
 //!
-//! The first flight of all is left out: most transfers begin so, and go on. Not seen: a window that stays small, and a pacer, whose flights pass as close and wait for less.
+//! The first flight of all is left out: most transfers begin so, and go on. Not seen: a window that stays small, and a pacer, whose
+//! flights pass as close and wait for less.
 
 use crate::events::cause::SHORTEST_TIMER_S;
 
@@ -26,6 +27,7 @@ const LONGEST: i64 = 64;
 const CLOSE: f64 = 1.5;
 /// The link's distance is the shortest, which grows by one in so many of what longer ones are longer.
 const SLOWER: i64 = 16;
+const TIMER_NS: i64 = (SHORTEST_TIMER_S * 1e9) as i64;
 
 /// A segment of new data, as it passes.
 #[derive(Clone, Copy, Debug)]
@@ -34,8 +36,8 @@ pub struct Newest {
     pub payload: u32,
     /// It has PSH.
     pub push: bool,
-    /// All before it had been acknowledged, and the sender knew, for so long; less than 0 if not.
-    pub rested_ns: i64,
+    /// After a rest: all before it had been acknowledged, and the sender knew, and nothing had passed for so long.
+    pub rested_ns: Option<i64>,
 }
 
 /// Segments that passed one after the other at the link's rate, from one that was sent after a rest.
@@ -61,7 +63,7 @@ pub struct Flights {
     /// Payload of the largest so far.
     largest: u32,
     /// The host sets PSH.
-    told: bool,
+    pushes: bool,
     /// Time that the link takes for a full segment; 0 while not known.
     spacing_ns: i64,
     /// The one that passes, or the last, and the one before it.
@@ -74,7 +76,7 @@ impl Flights {
     pub const NONE: Self = Self {
         last: None,
         largest: 0,
-        told: false,
+        pushes: false,
         spacing_ns: 0,
         flights: [Flight::NONE; 2],
         goes_on: false,
@@ -85,17 +87,17 @@ impl Flights {
         let gap_ns = self.last.map_or(i64::MAX, |last| newest.time_ns - last.time_ns);
         let first = self.largest == 0;
         self.largest = self.largest.max(newest.payload);
-        self.told |= newest.push;
+        self.pushes |= newest.push;
         let of_one_write = |last: Newest| !last.push && last.payload == self.largest && newest.payload == self.largest;
-        if self.told && self.last.is_some_and(of_one_write) && newest.rested_ns < 0 {
+        if self.pushes && self.last.is_some_and(of_one_write) && newest.rested_ns.is_none() {
             self.learn(gap_ns);
         }
         self.last = Some(newest);
         let [current, before] = &mut self.flights;
         let close = gap_ns as f64 <= CLOSE * self.spacing_ns as f64;
-        if newest.rested_ns >= 0 && !first {
+        if let Some(rested_ns) = newest.rested_ns.filter(|_| !first) {
             let lasted_ns = current.to_ns.saturating_sub(current.from_ns);
-            let restarts = newest.rested_ns >= (SHORTEST_TIMER_S * 1e9) as i64;
+            let restarts = rested_ns >= TIMER_NS;
             let window = !restarts && lasted_ns <= MOST * self.spacing_ns;
             *before = *current;
             *current = Flight {
@@ -116,7 +118,11 @@ impl Flights {
         (self.last, self.goes_on) = (None, false);
     }
 
+    /// No time that a link takes is as long as a timer, and a clock that jumped back shows none.
     fn learn(&mut self, gap_ns: i64) {
+        if !(1..TIMER_NS).contains(&gap_ns) {
+            return;
+        }
         self.spacing_ns = match self.spacing_ns {
             0 => gap_ns,
             known_ns if gap_ns < known_ns => gap_ns,
@@ -160,7 +166,7 @@ mod tests {
                     time_ns: now_ms * MS,
                     payload: if last { 500 } else { 1000 },
                     push: last || pairs && n % 2 == 1,
-                    rested_ns: if n == 0 { rest_ms * MS } else { -1 },
+                    rested_ns: (n == 0).then_some(rest_ms * MS),
                 };
                 flights.on_data(newest, WAY_NS);
                 times.push(now_ms * MS);
@@ -185,6 +191,21 @@ mod tests {
             // of those that another connection's came between nothing is known
             assert_eq!(0, flights.longer_ns(times[0] - 1, WAY_NS));
         }
+    }
+
+    #[test]
+    fn a_clock_that_jumps_back_shows_no_link() {
+        let (mut jumped, times) = flights(&[6, 6], 500, false);
+        let back = |time_ns: i64| Newest {
+            time_ns,
+            payload: 1000,
+            push: false,
+            rested_ns: None,
+        };
+        for time_ns in [times[5] - 100 * MS, times[5] - 200 * MS, times[5] + 10_000 * MS] {
+            jumped.on_data(back(time_ns), WAY_NS);
+        }
+        assert_eq!(4 * MS, jumped.spacing_ns);
     }
 
     #[test]
@@ -221,7 +242,7 @@ mod tests {
             time_ns: (1000 + 20 * n) * MS,
             payload,
             push,
-            rested_ns: if n % 10 == 0 { 100 * MS } else { -1 },
+            rested_ns: (n % 10 == 0).then_some(100 * MS),
         };
         for n in 0..30 {
             clock.on_data(newest(n, 200, true), WAY_NS);
@@ -243,7 +264,7 @@ mod tests {
             time_ns: last,
             payload: 1000,
             push: true,
-            rested_ns: -1,
+            rested_ns: None,
         };
         gap.on_data(newest, WAY_NS);
         assert_eq!(0, gap.longer_ns(last, WAY_NS));

@@ -330,13 +330,14 @@ impl Sender {
             let stamped = first.filter(|first| first.time_ns == sent_ns);
             let seems_s = (time_ns - sent_ns) as f64 / 1e9;
             let mut rtt_s = stamped.map_or(seems_s, |first| whole().round_trip_s(sent_ns, first.tsval));
-            if first.is_some() && !self.timestamps {
+            let drifts = first.is_some() && !self.timestamps;
+            if drifts {
                 rtt_s += self.drift.waited_s(sent_ns);
             }
             self.rtt.sample(rtt_s, self.una, self.nxt);
             self.restart_timer();
             self.rounds.sample(rtt_s);
-            if first.is_some() && !self.timestamps {
+            if drifts {
                 self.on_drifting_sample(time_ns, rtt_s);
             }
         } else if let Some((sent_ns, tsval)) = echoed {
